@@ -30,6 +30,7 @@ SIZED_ELSEWHERE = {
     ("caches.py", "lru_cache"): "the size is what `cached` is given",
     ("memory/opened_blobs.py", "OrderedDict"): "cut to OPENED_BLOB_BYTES after each addition",
     ("memory/stores/memory.py", "TTLCache"): "`history.bytes`, and `max_marks`, which is MARKS",
+    ("memory/summaries.py", "cache"): "of three booleans: eight",
     ("memory/summaries.py", "TTLCache"): "`max_marks`, which is MARKS",
     ("observability/metrics_sink.py", "cache"): "of no arguments: one",
     ("providers/learned.py", "OrderedDict"): "cut to LEARNED_MODELS after each addition",

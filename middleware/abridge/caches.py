@@ -55,6 +55,9 @@ CONTENT_TYPES = 64
 CLIENTS = 1024
 """Addresses of clients: what all addresses of one have in common."""
 
+SCRIPTS_OF_LETTERS = 4096
+"""Characters: the script that each is of."""
+
 METRIC_LABELS = 4096
 """Children of one metric; their keys are closed sets, and `ModelLabels`."""
 

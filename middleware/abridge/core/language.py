@@ -10,7 +10,9 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
+from abridge.caches import SCRIPTS_OF_LETTERS
 from abridge.core.language_tables import (
     CHINESE,
     FOREIGN_LETTERS,
@@ -204,6 +206,7 @@ def _letter_size(script: str) -> int:
     return WIDE_SIZE if script in ("Han", "Kana", "ko") else 1
 
 
+@lru_cache(SCRIPTS_OF_LETTERS)
 def _script_of(letter: str) -> str:
     code = ord(letter)
     first, last, script = SCRIPTS[max(0, bisect_right(_FIRST_CODES, code) - 1)]

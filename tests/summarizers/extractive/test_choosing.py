@@ -85,3 +85,10 @@ def test_a_part_without_a_conclusion_ends_with_what_was_found_last() -> None:
         [candidate(position, score) for position, score in enumerate(scores)], RULES, ()
     )
     assert max(one.position for one in chosen) == 7
+
+
+def test_a_part_does_not_end_with_an_early_conclusion_where_more_was_found_later() -> None:
+    scores = [2.0, 2.0, 3.9, 0.1, 0.1, 0.1, 0.1, 2.6]
+    candidates = [candidate(position, score) for position, score in enumerate(scores)]
+    candidates[2].concludes = True
+    assert max(one.position for one in choose_sentences(candidates, RULES, ())) == 7

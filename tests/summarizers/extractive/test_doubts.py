@@ -55,13 +55,6 @@ def test_what_the_next_sentence_thinks_over_is_doubted_less(following: str) -> N
 
 
 @pytest.mark.parametrize(
-    "following", ["That's the cause.", "This is why it fails.", "这就是原因。"]
-)
-def test_what_the_next_sentence_underlines_gains(following: str) -> None:
-    assert score_following(following.lower()) > 0
-
-
-@pytest.mark.parametrize(
     "following", ["", "The log says so.", "Nothing else fits.", "The wait is over."]
 )
 def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None:
@@ -143,7 +136,6 @@ PATTERNS = (
     doubts.CONTRAST,
     doubts.RETRACTION,
     doubts.SECOND_THOUGHT,
-    doubts.AFFIRMATION,
 )
 
 SOURCE = "|".join(pattern.pattern for pattern in PATTERNS)
@@ -174,4 +166,4 @@ def test_doubts_are_those_found_pattern_by_pattern(lower: str, following: str) -
     elif doubts.SECOND_THOUGHT.match(following):
         assert alone == -2.5
     else:
-        assert alone == 1.5 * bool(doubts.AFFIRMATION.match(following))
+        assert alone == 0.0

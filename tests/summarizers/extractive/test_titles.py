@@ -80,6 +80,20 @@ def test_what_is_to_be_done_becomes_a_gerund(sentence: str, expected: str) -> No
         ),
         ("The user wants a quieter fan.", "Working on a quieter fan"),
         ("The question is about two sisters.", "Looking into two sisters"),
+        ("They ask if they can keep three hens.", "Working out whether to keep three hens"),
+        (
+            "The user asks which of the two boats they should rent.",
+            "Working out which of the two boats to rent",
+        ),
+        (
+            "The user wants to crochet a blanket for a newborn.",
+            "Crocheting a blanket for a newborn",
+        ),
+        (
+            "The user reports a kettle that trips the fuse.",
+            "Looking into a kettle that trips the fuse",
+        ),
+        ("The user says their kettle trips the fuse.", "Looking into the kettle"),
     ],
 )
 def test_what_the_user_asks_becomes_the_task(sentence: str, expected: str) -> None:
@@ -140,6 +154,8 @@ def test_a_short_finding_is_told_whole(sentence: str, expected: str) -> None:
         ("The answer should be A) the baker.", "Settling on A the baker as the answer"),
         ("I'll go with the slower ferry.", "Settling on the slower ferry"),
         ("So the answer is to fill both jugs.", "Filling both jugs"),
+        ("So the worn gasket is the cause.", "Settling on the worn gasket as the cause"),
+        ("So the ferry leaves at 15:30.", "Concluding that the ferry leaves at 15:30"),
         ("The best way is to read the log file backwards.", "Reading the log file backwards"),
     ],
 )
@@ -180,6 +196,45 @@ def test_a_long_statement_gives_its_whole_subject() -> None:
 def test_words_that_stand_together_again_and_again_are_the_topic() -> None:
     made = title("Perhaps sea ice?", "I wonder about sea ice, too.")
     assert made == "Considering sea ice"
+
+
+def test_a_noun_that_the_whole_passage_has_is_the_topic_where_nothing_else_is() -> None:
+    theme = {"glacier": 5, "glacier's": 1}
+    made = make_title(["Much of the glacier, they say, is gone."], [], [], theme=theme)
+    assert made == "Considering the glacier"
+    assert "Gletscher" in make_title(
+        ["Das ist nun einmal der Gletscher, und nicht viel mehr."], [], [], theme={"gletscher": 4}
+    )
+    assert "冰川" in make_title(["昨天的冰川"], [], [], theme={"冰川": 4})
+
+
+def test_of_two_findings_the_one_about_the_theme_is_the_title() -> None:
+    body = ["The glacier is melting.", "The road is closed."]
+    theme = {"glacier": 5, "melting": 4, "road": 1, "closed": 1}
+    assert make_title(body, [], [], theme=theme) == "Finding that the glacier is melting"
+
+
+def test_what_names_nothing_is_said_of_what_an_earlier_title_names() -> None:
+    taken = ("Working out the price of the roof",)
+    assert title("That gives 12 + 30 = 42.", taken=taken) == (
+        "Working through the price of the roof"
+    )
+    assert title("It is.", taken=taken) == "Working through the price of the roof"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "So three out of four requests after an update would be stale.",
+        "So two unused imports: os, sys.",
+        "That is not something I should call fine.",
+        "I would suggest keeping 200 of it in reserve.",
+        "Each machine is fast.",
+    ],
+)
+def test_half_a_phrase_or_a_bare_number_is_no_title(sentence: str) -> None:
+    made = title(sentence)
+    assert not re.search(r"requests$|imports$|^Calling|200$|Each machine$", made, re.IGNORECASE)
 
 
 def test_what_is_only_denied_or_guessed_is_no_task() -> None:

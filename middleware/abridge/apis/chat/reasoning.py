@@ -200,7 +200,7 @@ def read_answer_text(content: Any) -> str:
 
 def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
     """Return the log probabilities of a text of a choice."""
-    return objects(nested_value(choice, f"logprobs.{name}"))
+    return objects(nested_value(choice, f"logprobs.{name}")) or ()
 
 
 def without_thinking_chunks(content: Any) -> Any:

@@ -15,10 +15,9 @@ from itertools import islice
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import UNSOUND_SCORE, Candidate
 
-FLOOR = -0.5  # the least score of a sentence that stands among others
+FLOOR = -1.0  # the least score of a sentence among others, and the least worth of another run
 FIRST_FLOOR = -1.5  # the least score of one that is shown alone
 LEANT_ON_FLOOR = -3.0  # the least score of one that a conclusion leans on
-MORE_FLOOR = -1.0  # the least worth of a run that is added to others
 SHORT_FLOOR = -3.5  # the same where there are fewer characters than a part should have
 MAX_RUN = 4  # the most sentences that are taken together
 LONG_STYLE = 6  # sentences from which a style has room for a third run
@@ -27,7 +26,6 @@ NEIGHBOUR_SCORE = 0.8  # for a run beside a chosen one, which it continues
 OPENING_SCORE = 1.4  # for a run that begins where a paragraph begins
 CONNECTIVE_SCORE = -1.2  # for a run that begins with a connective, which is left out there
 TURNED_SCORE = -1.0  # for a run that ends where the reasoning turns against it
-ANNOUNCED_SCORE = -1.5  # for a run that ends with what it does not say
 UNASKED_SCORE = -0.3  # for a run that answers a question which is left out
 COVERED_SCORE = -0.8  # for a run from a paragraph of which another is told already
 CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
@@ -36,6 +34,11 @@ LATE_SCORE = 3.0  # for a conclusion at the end, beside one at the start
 FOUND_SCORE = 1.2  # the least score of a finding that ends an extract without a conclusion
 MAX_FOUND_RUN = 2  # the most sentences that are taken with it
 LATE_SHARE = 1.5  # one part in so many comes before a finding that may end an extract
+
+MAX_OPENING = 4  # the most sentences that state the task
+MIN_OPENING_PLACES = 3  # sentences of a part from which it has such an opening
+OPENING_SHARE = 0.5  # of the room, which they may take
+SHORT_SHARE = 0.3  # of the room, up to which there are two of them
 
 Run = list[Candidate]
 
@@ -57,6 +60,32 @@ class Choice:
     said: set[int] = field(default_factory=set)  # positions of sentences that one chosen repeats
     is_short: bool = False  # fewer than 40 words are chosen
     is_lenient: bool = False  # what is tentative may be told, too
+
+    def find_opening(self) -> Run:
+        """Return the sentences that state the task, up to its question; none where an earlier part
+        told it, or where there is room for little else."""
+        early = [one for one in self.candidates.values() if one.position < MAX_OPENING]
+        stating = [one for one in early if one.states and not one.leans]
+        first = max(stating, key=lambda one: one.is_task, default=None)
+        if self.told or first is None or self.places < MIN_OPENING_PLACES:
+            return []
+        run, end = [first], 1
+        for position in range(first.position + 1, first.position + min(MAX_OPENING, self.places)):
+            one = self.candidates.get(position)
+            if one is None or one.block != first.block or not (one.sound or one.asks):
+                break
+            if (position in self.said or repeats(one, run)) and not one.asks:
+                break
+            run.append(one)
+            size = sum(each.size for each in run)
+            if one.asks or (
+                end == len(run) - 1 and (one.is_task or size < SHORT_SHARE * self.room)
+            ):
+                end = len(run)
+            if one.asks:
+                break
+        fits = sum(one.size for one in run[:end]) <= OPENING_SHARE * self.room
+        return run[: end if fits else 1]
 
     def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion, else one with a late finding: a later
@@ -82,11 +111,15 @@ class Choice:
         sound = [
             one
             for one in self.candidates.values()
-            if one.score > 0 and not (one.words in self.told if self.is_last else self.is_told(one))
+            if one.score > 0
+            and one.position not in self.said
+            and not (one.words in self.told if self.is_last else self.is_told(one))
         ]
-        return [one for one in sound if one.concludes] or [
-            one for one in sound if one.score > FOUND_SCORE and LATE_SHARE * one.position > end
-        ]
+        concluding = [one for one in sound if one.concludes]
+        if any(2 * one.position > end for one in concluding):
+            return concluding
+        late = [one for one in sound if LATE_SHARE * one.position > end]
+        return concluding + [one for one in late if one.score > FOUND_SCORE]
 
     def _runs_to(self, last: Candidate) -> Iterator[Run]:
         """Yield the runs that end with a sentence."""
@@ -96,6 +129,8 @@ class Choice:
             one = self.candidates.get(position)
             needed = run[0].leans
             if one is None or (run[0].announces and not run[0].sound) or repeats(one, run):
+                return
+            if one.words in self.told:
                 return
             if one.score <= (LEANT_ON_FLOOR if needed else FLOOR) or (
                 not needed and self.is_told(one)
@@ -134,7 +169,6 @@ class Choice:
         worth = sum([one.score - SENTENCE_COST for one in run])
         worth -= sum([one.withdrawn for one in run[:-1] if not one.sound]) / 2
         worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
-        worth += ANNOUNCED_SCORE * (last.announces and last.position > 0)
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
@@ -153,7 +187,7 @@ class Choice:
 
     def add_best(self) -> bool:
         """Add the run that is worth most; return false if none is worth it."""
-        floor = MORE_FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
+        floor = FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
         floor = SHORT_FLOOR if self.is_short else floor
         best: Run = []
         for run in self.find_runs():
@@ -186,6 +220,11 @@ class Choice:
         for position, one in self.candidates.items():
             if position not in self.said and repeats(one, run):
                 self.said.add(position)
+
+    def hangs(self, one: Candidate) -> bool:
+        """Return true for a question or an intention of which nothing that follows was chosen."""
+        is_last = one.position + 1 not in self.chosen
+        return one.announces and not one.sound and is_last and len(self.chosen) > 1
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
@@ -223,6 +262,11 @@ def choose_sentences(
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
     choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs, is_last)
+    opening = choice.find_opening()
+    choice.take(opening)
+    start = opening[0].position if opening else 0
+    candidates = [one for one in candidates if one.position >= start or one.sound]
+    choice.candidates = {one.position: one for one in candidates if one.sound or one.announces}
     choice.take(choice.find_conclusion())
     choice.fill()
     if choice.is_short:
@@ -230,4 +274,4 @@ def choose_sentences(
         choice.candidates |= {one.position: one for one in candidates if one.tentative}
         choice.note_said(list(choice.chosen.values()))
         choice.fill()
-    return list(choice.chosen.values())
+    return [one for one in choice.chosen.values() if one in opening or not choice.hangs(one)]

@@ -1,31 +1,26 @@
 """Word lists that tell what a sentence of reasoning does: conclude, decide, find, guess, ask.
 
-English, German, Chinese and Japanese in full; Korean and the `others` (French, Spanish, Italian,
-Portuguese, Russian) as far as the commonest words go. Reasoning in another language is scored by
+English, German, Chinese and Japanese in full; French, Spanish, Italian, Portuguese, Russian and
+Korean as far as the commonest words go: in this order. Reasoning in another language is scored by
 features that need no words: position, length, repetition.
 
 Cues are searched in lower-cased text, which takes a third of the time of a case-insensitive search.
-A sentence is searched for the cues of its kind of script alone. A line of patterns is a string; the
-strings of a language are its alternatives.
+A sentence is searched for the cues of its kind of script alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-
-_WIDE_LANGUAGES = ("zh", "ja", "ko")
+from collections.abc import Iterator
 
 
 class Cue:
-    """Patterns by language, in small letters."""
+    """Alternatives in small letters: those in scripts with spaces, and those without."""
 
-    def __init__(self, **patterns: tuple[str, ...]) -> None:
-        wide = [patterns[language] for language in patterns if language in _WIDE_LANGUAGES]
-        spaced = [patterns[language] for language in patterns if language not in _WIDE_LANGUAGES]
-        self.spaced = _join(spaced)
-        self._wide = re.compile(_join(wide))
-        self._spaced = re.compile(rf"\b(?:{group_alternatives(self.spaced)})(?!\w)")
+    def __init__(self, spaced: str, wide: str) -> None:
+        self.spaced = spaced
+        self._wide = re.compile(wide)
+        self._spaced = re.compile(rf"\b(?:{group_alternatives(spaced)})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
@@ -34,10 +29,6 @@ class Cue:
     def begins(self, text: str, start: int) -> bool:
         """Return true if one begins at `start` of a text in small letters, in no wide script."""
         return self._spaced.match(text, start) is not None
-
-
-def _join(groups: Iterable[tuple[str, ...]]) -> str:
-    return "|".join(pattern for group in groups for pattern in group)
 
 
 _MARK = re.compile(r"[()|]")
@@ -70,137 +61,112 @@ def _split(pattern: str) -> Iterator[str]:
 
 
 CONCLUSION = Cue(
-    en=(
-        r"therefore|thus|hence|overall|conclu[a-z]+|in (?:summary|short|total|the end)|to sum up",
-        r"so (?:the|this|that['’]s|it|they|there|(?:we|i) have|in total|total|yes|only|answer)",
-        r"(?:the|final|correct|best) (?:answer|result|solution|decision|diagnosis|verdict)",
-        r"(?:the|final|my) (?:recommendation|advice|fix|takeaway|upshot|bottom line|cause)",
-        r"i(?:['’]d| would|['’]ll| will)? (?:go with|recommend|choose|suggest|propose|prefer)",
-        r"equals|(?:which|this|that) means|root cause|turns out|consistent with|must be",
-        r"strong candidate|(?:best|first|right) (?:choice|fit|approach)|(?:final )?answer(?=:)",
-        r"that(?:['’]s| is) (?:the|why|what|because|how)|total (?:is )?\d",
-        r"(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)|proves?",
-        r"rules? out|confirm(?:s|ed)|comes? to",
+    spaced=(
+        r"therefore|thus|hence|overall|conclu[a-z]+|in (?:summary|short|total|the end)|to sum up"
+        r"|so (?:the|this|that['’]s|it|they|there|(?:we|i) have|in total|total|yes|only|answer)"
+        r"|(?:the|final|correct|best) (?:answer|result|solution|decision|diagnosis|verdict)"
+        r"|(?:the|final|my) (?:recommendation|advice|fix|takeaway|upshot|bottom line|cause)"
+        r"|i(?:['’]d| would|['’]ll| will)? (?:go with|recommend|choose|suggest|propose|prefer)"
+        r"|equals|(?:which|this|that) means|root cause|turns out|consistent with|must be"
+        r"|strong candidate|(?:best|first|right) (?:choice|fit|approach)|(?:final )?answer(?=:)"
+        r"|that(?:['’]s| is) (?:the|why|what|because|how)|total (?:is )?\d"
+        r"|(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)|proves?"
+        r"|rules? out|confirm(?:s|ed)|comes? to|daher|deshalb|somit|folglich|insgesamt|zusammen"
+        r"|das heißt|mein rat|fazit|also, (?:der|die|das|ich|wir|es)|ergibt sich|bedeutet"
+        r"|also (?:ist|sind|sollte|muss|kann|bleib\w+|komm\w+|besser)|fällt (?:also )?weg|passt"
+        r"|kommt (?:\w+ ){0,3}nicht in frage|die (?:antwort|lösung)|das ergebnis"
+        r"|(?:ist|sind) also|ich (?:empfehle|rate|schlage)|macht (?=\d)|donc|ainsi|par conséquent"
+        r"|la (?:réponse|solution)|le résultat|en conclusion|je (?:recommande|conseille|propose)"
+        r"|por (?:lo )?tanto|así que|en (?:resumen|conclusión)|la (?:respuesta|solución)"
+        r"|el resultado|recomiendo|propongo|quindi|dunque|la risposta|il risultato|in conclusione"
+        r"|portanto|a resposta|o resultado|em resumo|следовательно|таким образом|поэтому|ответ"
+        r"|итак|значит|в итоге"
     ),
-    de=(
-        r"daher|deshalb|somit|folglich|insgesamt|zusammen|das heißt",
-        r"also, (?:der|die|das|ich|wir|es)|ergibt sich|bedeutet",
-        r"also (?:ist|sind|sollte|muss|kann|bleib\w+|komm\w+|besser)|fällt (?:also )?weg|passt",
-        r"kommt (?:\w+ ){0,3}nicht in frage|die (?:antwort|lösung)|das ergebnis",
-        r"(?:ist|sind) also|ich (?:empfehle|rate|schlage)|macht (?=\d)",
-    ),
-    zh=(
-        r"因此|所以|综上|總之|总之|总结|结论|結論|答案|最终|最終|说明|意味着|也就是说|可见|得到",
-        r"得出|验证了|根本原因",
-    ),
-    ja=(
-        r"したがって|よって|つまり|答えは|結局|ということ|わか(?:る|った|ります)|以上から",
-        r"が正しい",
-    ),
-    ko=(r"따라서|그러므로|결론|결국|정답",),
-    others=(
-        r"donc|ainsi|par conséquent|la (?:réponse|solution)|le résultat|en conclusion",
-        r"je (?:recommande|conseille|propose)|por (?:lo )?tanto|así que",
-        r"en (?:resumen|conclusión)|la (?:respuesta|solución)|el resultado|recomiendo|propongo",
-        r"quindi|dunque|la risposta|il risultato|in conclusione|portanto|a resposta|o resultado",
-        r"em resumo|следовательно|таким образом|поэтому|ответ|итак|значит|в итоге",
+    wide=(
+        r"因此|所以|综上|總之|总之|总结|结论|結論|答案|最终|最終|说明|意味着|也就是说|可见|得到"
+        r"|得出|验证了|根本原因|したがって|よって|つまり|答えは|結局|ということ"
+        r"|わか(?:る|った|ります)|以上から|が正しい|따라서|그러므로|결론|결국|정답"
     ),
 )
 
 ANSWER = Cue(
-    en=(
-        r"(?:the|final|correct|best|my) (?:answer|result|solution|conclusion|verdict)",
-        r"answer(?=:)|so answer|therefore|in (?:conclusion|summary|total)|my advice|the advice",
-        r"all (?:methods|sources|approaches)|conclu[a-z]+|root cause",
+    spaced=(
+        r"(?:the|final|correct|best|my) (?:answer|result|solution|conclusion|verdict)|answer(?=:)"
+        r"|so answer|therefore|in (?:conclusion|summary|total)|my advice|the advice"
+        r"|all (?:methods|sources|approaches)|conclu[a-z]+|root cause|die (?:antwort|lösung)"
+        r"|das ergebnis|ich (?:empfehle|rate|schlage)|la réponse|le résultat"
+        r"|je (?:recommande|conseille|propose)|la respuesta|el resultado|recomiendo|propongo"
+        r"|la risposta|il risultato|a resposta|o resultado|ответ"
     ),
-    de=(r"die (?:antwort|lösung)|das ergebnis|ich (?:empfehle|rate|schlage)",),
-    zh=(r"答案|结论|最终|综上|总之|总结",),
-    ja=(r"答えは|結論|最終|したがって",),
-    ko=(r"정답|결론",),
-    others=(
-        r"la réponse|le résultat|je (?:recommande|conseille|propose)|la respuesta|el resultado",
-        r"recomiendo|propongo|la risposta|il risultato|a resposta|o resultado|ответ",
-    ),
+    wide=r"答案|结论|最终|综上|总之|总结|答えは|結論|最終|したがって|정답|결론",
 )
 """Words that announce the answer itself, wherever in a sentence they stand."""
 
 DECISION = Cue(
-    en=(
-        r"(?:i|we)(?:['’]ll| will| shall| should| need to| must| decided?| choose| chose| picked?)",
-        r"going with|instead|finally|best (?:to|way|approach|option)",
-        r"(?:the|my|a) (?:plan|approach|strategy)|makes? sense",
-        r"(?:the )?(?:proposed|implementation|safest|simplest|better|optimal) \w+",
+    spaced=(
+        r"(?:i|we)(?:['’]ll| will| shall| should| need to| must| decided?| choose| chose| picked?)"
+        r"|going with|instead|finally|best (?:to|way|approach|option)"
+        r"|(?:the|my|a) (?:plan|approach|strategy)|makes? sense"
+        r"|(?:the )?(?:proposed|implementation|safest|simplest|better|optimal) \w+"
+        r"|ich (?:werde|nehme|schlage|empfehle|schreibe|muss|will)|wir (?:müssen|nehmen|sollten)"
+        r"|(?:am )?besten?|besser|entscheide\w*|sollte[nt]?|lösung|je vais|il faut|nous devons"
+        r"|je propose|voy a|debemos|hay que|propongo|conviene|devo|dobbiamo|bisogna|vou|devemos"
+        r"|preciso|нужно|сначала|решаю|выбираю|лучше|следует"
     ),
-    de=(
-        r"ich (?:werde|nehme|schlage|empfehle|schreibe|muss|will)|wir (?:müssen|nehmen|sollten)",
-        r"(?:am )?besten?|besser|entscheide\w*|sollte[nt]?|lösung",
-    ),
-    zh=(
-        r"我们?(?:需要|要|会|应该|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案",
-        r"不需要",
-    ),
-    ja=(r"必要がある|べき|まず|最後に|ことにする|しよう|します|選ぶ|方針|決定",),
-    ko=(r"먼저|해야|하겠다|선택",),
-    others=(
-        r"je vais|il faut|nous devons|je propose|voy a|debemos|hay que|propongo|conviene|devo",
-        r"dobbiamo|bisogna|vou|devemos|preciso|нужно|сначала|решаю|выбираю|лучше|следует",
+    wide=(
+        r"我们?(?:需要|要|会|应该|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案"
+        r"|不需要|必要がある|べき|まず|最後に|ことにする|しよう|します|選ぶ|方針|決定|먼저|해야"
+        r"|하겠다|선택"
     ),
 )
 
 TASK = Cue(
-    en=(
-        r"the user['’]?s? (?:wants?|asks?|asked|is asking|needs?|requested|would like|says)",
-        r"the (?:task|goal|question|problem|riddle|puzzle|issue) (?:is|asks|says|here)",
-        r"(?:i|we) (?:need|have|want) to (?:figure out|find|solve|determine|explain|show|prove)",
+    spaced=(
+        r"(?:they|he|she) (?:asks?|wants?|needs?) (?:me|for|to|how|why|what|whether|if|which)"
+        r"|the user['’]?s? (?:wants?|asks?|asked|is asking|needs?|requested|would like|says)"
+        r"|the (?:task|goal|question|problem|riddle|puzzle|issue) (?:is|asks|says|here)"
+        r"|(?:i|we) (?:need|have|want) to (?:figure out|find|solve|determine|explain|show|prove)"
+        r"|der (?:nutzer|benutzer|user)|die (?:frage|aufgabe)|gesucht ist|l['’]utilisateur"
+        r"|la question|el usuario|la pregunta|l['’]utente|la domanda|o usuário|a pergunta"
+        r"|пользователь|вопрос"
     ),
-    de=(r"der (?:nutzer|benutzer|user)|die (?:frage|aufgabe)|gesucht ist",),
-    zh=(r"用户|题目|任务|问题是",),
-    ja=(r"ユーザー|質問|問題は|求め",),
-    ko=(r"사용자|문제",),
-    others=(
-        r"l['’]utilisateur|la question|el usuario|la pregunta|l['’]utente|la domanda|o usuário",
-        r"a pergunta|пользователь|вопрос",
+    wide=(
+        r"用户|题目|任务|问题是|问(?:一共|多久|多少|怎么|如何|能否|是否)|ユーザー|質問|問題は"
+        r"|求め|사용자|문제"
     ),
 )
 
 FINDING = Cue(
-    en=(
-        r"because|since|found|the (?:problem|issue|cause|key|bug|error|point|difference|reason)",
-        r"crucial|important(?:ly)?|essential|requires?|involves?|i know|depends|must|unless|key",
-        r"core|shows?|suggests?|indicates?|reveals?|explains?|fits|matches|changed|fails?",
-        r"breaks?|due to|caused?|rather than|instead of|only|always|regardless|however|although",
-        r"returns?|allows?|ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious",
+    spaced=(
+        r"because|since|found|the (?:problem|issue|cause|key|bug|error|point|difference|reason)"
+        r"|crucial|important(?:ly)?|essential|requires?|involves?|i know|depends|must|unless|key"
+        r"|core|shows?|suggests?|indicates?|reveals?|explains?|fits|matches|changed|fails?"
+        r"|breaks?|due to|caused?|rather than|instead of|only|always|regardless|however|although"
+        r"|returns?|allows?|ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious"
+        r"|weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet"
+        r"|fehlt|muss|darf|entscheidend|fehler|erklärt|parce que|important|montre|cause|problème"
+        r"|porque|importante|muestra|causa|problema|perché|mostra|problema|importante|mostra"
+        r"|потому что|важно|причина|показывает|только"
     ),
-    de=(
-        r"weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet",
-        r"fehlt|muss|darf|entscheidend|fehler|erklärt",
-    ),
-    zh=(r"因为|因為|由于|发现|问题|关键|重要|注意|原因|导致|只有|只能|必须|表明|不能",),
-    ja=(r"なぜなら|原因|重要|ため|から|理由|気づ|だけ|ので|問題|発見",),
-    ko=(r"때문|중요|원인|발견",),
-    others=(
-        r"parce que|important|montre|cause|problème|porque|importante|muestra|causa|problema",
-        r"perché|mostra|problema|importante|mostra|потому что|важно|причина|показывает|только",
+    wide=(
+        r"因为|因為|由于|发现|问题|关键|重要|注意|原因|导致|只有|只能|必须|表明|不能|なぜなら"
+        r"|原因|重要|ため|から|理由|気づ|だけ|ので|問題|発見|때문|중요|원인|발견"
     ),
 )
 
 HEDGE = Cue(
-    en=(
-        r"might|may|maybe|perhaps|possibly|sometimes|some people|seems?|unsure|could be|would be",
-        r"probably|likely|i think|i guess|i (?:feel|suppose|wonder)|presumably|not sure|people",
-        r"sort of|kind of|potential(?:ly)?|or something|someone|sounds",
-        r"looks (?:like|right|good|best)",
+    spaced=(
+        r"might|may|maybe|perhaps|possibly|sometimes|some people|seems?|unsure|could be|would be"
+        r"|probably|likely|i think|i guess|i (?:feel|suppose|wonder)|presumably|not sure|people"
+        r"|sort of|kind of|potential(?:ly)?|or something|someone|sounds"
+        r"|looks (?:like|right|good|best)|vielleicht|könnten?|vermutlich|wahrscheinlich"
+        r"|möglicherweise|soweit ich weiß|ich frage mich|klingt|scheint|wohl|peut-être"
+        r"|probablement|quizás|tal vez|probablemente|forse|probabilmente|talvez|provavelmente"
+        r"|может быть|возможно|наверное"
     ),
-    de=(
-        r"vielleicht|könnten?|vermutlich|wahrscheinlich|möglicherweise|soweit ich weiß",
-        r"ich frage mich|klingt|scheint|wohl",
-    ),
-    zh=(r"可能|也许|或许|大概|应该是|似乎|好像|或者",),
-    ja=(r"かもしれない|たぶん|おそらく|だろう|でしょう|気がする",),
-    ko=(r"아마|것 같",),
-    others=(
-        r"peut-être|probablement|quizás|tal vez|probablemente|forse|probabilmente|talvez",
-        r"provavelmente|может быть|возможно|наверное",
+    wide=(
+        r"可能|也许|或许|大概|应该是|似乎|好像|或者|かもしれない|たぶん|おそらく|だろう|でしょう"
+        r"|気がする|아마|것 같"
     ),
 )
 
@@ -220,49 +186,44 @@ _FIND_OUT = (
 _TASK_NOUNS = "question|problem|riddle|puzzle|query|task|request|issue"
 
 META = Cue(
-    en=(
-        r"concise|brief|verbose|formatting|chit-chat|in the (?:answer|response|reply)|boxed|bullet",
-        r"(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)",
-        rf"(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})",
-        r"(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)",
-        rf"(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})",
-        r"make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the",
-        r"(?:should|must) (?:not )?(?:give|share|offer|include|tell)|answer (?:clearly|directly)",
-        r"summari[sz]e (?:it|this|the)|i['’]m done|said clearly|be said|make sure|write final",
-        r"to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)",
-        r"(?:answer|response|reply|draft|output|say): ?[\"“]",
+    spaced=(
+        rf"concise|brief|verbose|formatting|chit-chat|in the (?:answer|response|reply)|boxed"
+        rf"|bullet|(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)"
+        rf"|(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})"
+        rf"|(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)"
+        rf"|(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})"
+        rf"|make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the"
+        rf"|(?:should|must) (?:not )?(?:give|share|offer|include|tell)"
+        rf"|answer (?:clearly|directly)|summari[sz]e (?:it|this|the)|i['’]m done|said clearly"
+        rf"|be said|make sure|write final|(?:point|spell|write) (?:that|this|it) (?:out|down)"
+        rf"|to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)"
+        rf"|(?:answer|response|reply|draft|output|say): ?[\"“]|antworten|beantworten|formulier\w*"
+        rf"|zusammenfassen|sicherstellen|sicherzustellen|duze|siezen|ich schreibe|in der antwort"
+        rf"|auf deutsch|klar und|information(?:en)? geben|daran denken|berücksichtigen"
+        rf"|einfach \w+ \w+ nennen|je (?:dois|vais) répondre|en français|debo (?:responder|decir)"
+        rf"|en español|devo rispondere|in italiano|responder em|em português|ответить на"
+        rf"|на русском"
     ),
-    de=(
-        r"antworten|beantworten|formulier\w*|zusammenfassen|sicherstellen|sicherzustellen|duze",
-        r"siezen|ich schreibe|in der antwort|auf deutsch|klar und|information(?:en)? geben",
-        r"daran denken|berücksichtigen|einfach \w+ \w+ nennen",
-    ),
-    zh=(
-        r"回答(?:中|时|里|用户|问题)|答案应|用[中英日].?文|应该?说明|确认我理解|仔细阅读",
-        r"整理答案|组织语言|逻辑清晰|没有错误|正确无误|再检查|覆盖所有|格式|简洁|清晰|确保",
-    ),
-    ja=(r"回答する|日本語で|簡潔|わかりやすく|形式で|まとめよう",),
-    ko=(r"한국어로|간결",),
-    others=(
-        r"je (?:dois|vais) répondre|en français",
-        r"debo (?:responder|decir)|en español|devo rispondere",
-        r"in italiano|responder em|em português|ответить на|на русском",
+    wide=(
+        r"回答(?:中|时|里|用户|问题)|答案应|用[中英日].?文|应该?说明|确认我理解|仔细阅读|整理答案"
+        r"|组织语言|逻辑清晰|没有错误|正确无误|再检查|覆盖所有|格式|简洁|清晰|确保|回答する"
+        r"|日本語で|簡潔|わかりやすく|形式で|まとめよう|한국어로|간결"
     ),
 )
 """Remarks about how to word the answer, and on taking care."""
 
 PLAN = Cue(
-    en=(
-        rf"(?:i|we)(?:['’]ll| will| should| must| can)(?: \w+){{0,2}}? (?:{_FIND_OUT})",
-        rf"(?:i|we)(?: just)? (?:need|have|want) to(?: \w+){{0,2}}? (?:{_FIND_OUT})",
-        r"first step|next step|as a first",
+    spaced=(
+        rf"(?:i|we)(?:['’]ll| will| should| must| can)(?: \w+){{0,2}}? (?:{_FIND_OUT})"
+        rf"|(?:i|we)(?: just)? (?:need|have|want) to(?: \w+){{0,2}}? (?:{_FIND_OUT})|first step"
+        rf"|next step|as a first|zuerst (?:die|muss|sollte|einmal)"
+        rf"|ich (?:muss|sollte) (?:\w+ ){{0,4}}(?:prüfen|überlegen|nachsehen|herausfinden"
+        rf"|verstehen)"
     ),
-    de=(
-        r"zuerst (?:die|muss|sollte|einmal)",
-        r"ich (?:muss|sollte) (?:\w+ ){0,4}(?:prüfen|überlegen|nachsehen|herausfinden|verstehen)",
+    wide=(
+        r"需要(?:理解|确定|考虑|确认|检查|决定|知道|注意|仔细|将这些)|接下来|我要|回想|考えてみ"
+        r"|確認する|確認しよう"
     ),
-    zh=(r"需要(?:理解|确定|考虑|确认|检查|决定|知道|注意|仔细|将这些)|接下来|我要|回想",),
-    ja=(r"考えてみ|確認する|確認しよう",),
 )
 """What to find out next: of less interest than what was found."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.words import is_wide
+from abridge.summarizers.extractive.words import is_wide, topic_words
 
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
@@ -22,7 +22,7 @@ THINKING_ALOUD = re.compile(
     r"more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht"
     r"|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver"
     r"|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我"
-    r"|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -84,15 +84,6 @@ CONTRAST = re.compile(
 )
 """What a sentence begins with at which the reasoning turns."""
 
-AFFIRMATION = re.compile(
-    r"\W*(?:yes,? )?(?:so )?(?:that|this|das|dies|cela|c['’]est|eso|questo|isso|это"
-    r"|это и)(?:['’]s| is| ist| est| es| è| é)? (?:the (?:\w+ )?(?:cause|reason|key|problem|bug"
-    r"|answer|issue|right|best|culprit|explanation|fix)|why|what|exactly|die (?:ursache|lösung"
-    r"|antwort)|der (?:grund|fehler|\w+ste)|la (?:cause|causa|cause|raison|razón)|matches|confirms"
-    r"|proves)\b|\W*(?:这就是|就是这个|これが(?:原因|理由)|그게)"
-)
-"""What the next sentence begins with if it underlines this one."""
-
 SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
     r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
@@ -130,7 +121,6 @@ BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUE
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
 half of the time."""
 
-_FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
 _QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
     r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
@@ -191,7 +181,9 @@ def announces(lower: str) -> bool:
     words = len(lower) // 2 if is_wide(lower) else len(lower.split())
     if _QUESTION.search(lower, max(0, len(lower) - 4)):
         return words >= MIN_ASKING_WORDS
-    return words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower))
+    return (
+        words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower)) and len(topic_words(lower)) > 1
+    )
 
 
 def score_own(lower: str, raw: str, *, begins: bool = True) -> float:
@@ -215,8 +207,6 @@ def score_own(lower: str, raw: str, *, begins: bool = True) -> float:
 
 def score_following(following: str) -> float:
     """Score what the next sentence's opening, in small letters, says of the one before it."""
-    if not _FOLLOWING.match(following):
-        return 0.0
     if RETRACTION.match(following):
         return -4.0
-    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(following) else 1.5
+    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(following) else 0.0

@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import chain
 from traceback import format_tb
 from weakref import WeakKeyDictionary
 
@@ -94,7 +96,8 @@ def extract(passage: Passage) -> str:
     related = [one.text for one in others if one not in chosen and (one.words & words or not words)]
     chosen.sort(key=lambda one: one.position)
     body = [one.tied for one in chosen]
-    title = f"**{make_title(body, headings, passage.titles, related)}**"
+    theme = Counter(chain.from_iterable(one.words for one in candidates))
+    title = f"**{make_title(body, headings, passage.titles, related, theme)}**"
     return f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 

@@ -12,7 +12,7 @@ _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 
 _DEBRIS = re.compile(
     r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|[=-]>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
-    r"|^\W*[=<>+*/]"
+    r"|^\W*[=<>+*/]|[=<>] ?[?？]$"
 )
 """Code, LaTeX, and other things that are no sentence."""
 
@@ -26,20 +26,12 @@ _LOOSE_END = re.compile(
 )
 """The end of a sentence that a formula or a list completes."""
 
-_NUMBER = re.compile(r"\d[\d.,]*")
+_NUMBER = re.compile(r"\d[\d.,/:]*")
 
 _OPERATOR = re.compile(r"[=*/×÷]")
 """Whatever `_ARITHMETIC` finds holds one: to look for it takes a fifth of the time."""
 
-_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?[=*/×÷]\s?(?=[\w(√-])")
-_PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
-
-_VERB = re.compile(
-    r"\b(?:is|are|was|were|can|could|will|would|may|might|should|must|has|have|had|does|do|did"
-    r"|gives?|makes?|helps?|takes?|means?|seems?|leads?|works?|needs?|[a-z]+(?:ates|izes|ises|ves"
-    r"|ies))\b|['’](?:s|re|ll)\b"
-)
-
+_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?(?:[=*×÷]|/(?!\d))\s?(?=[\w(√-])")
 _SENTENCE_STOPS = (".", "!", "。")
 
 PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
@@ -71,8 +63,7 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     count = word_count(text, wide=wide)
     score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
     score -= 0.5 * (count > 45)
-    is_participle = not wide and "ing" in text and _PARTICIPLE.match(text)
-    score -= 1.5 * text.endswith("…") + 0.8 * bool(is_participle and not _VERB.search(text))
+    score -= 1.5 * text.endswith("…")
     is_whole = text.endswith(_SENTENCE_STOPS)
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
     score += 0.5 * is_whole

@@ -23,7 +23,7 @@ from abridge.summarizers.extractive.legibility import is_legible, score_form
 from abridge.summarizers.extractive.openings import leans, strip_connectives, strip_fillers
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import is_wide, share_of, topic_words
+from abridge.summarizers.extractive.words import is_wide, share_of, topic_words, words_of
 
 LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
 UNSOUND_SCORE = -2.5  # of doubts from which a sentence is shown only if there is nothing else
@@ -31,13 +31,13 @@ FIRST_SCORE = 2.5  # for the first sentence of all, which mostly says what the t
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
 END_SCORE = 0.8  # for the two sentences at the end of all
 ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
-CHECKED_SCORE = -2.2  # for a conclusion that the next paragraph begins to check
 SUPPOSED_SCORE = -1.5  # for what is tried out, and what follows on what may not be shown
 DISMISSED_SCORE = -4.0  # for a paragraph that ends with "Not needed" or the like
 ANNOUNCING_SCORE = -0.5  # for a question or an intention, in place of all doubts
 TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
+STATING_SCORE = -0.5  # from which a sentence may state the task
 META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
-META_SCORE = -1.0  # for such a sentence
+_TASK_WORDS = words_of("answer figure parse problem puzzle question riddle solve step task")
 
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
 
@@ -61,6 +61,9 @@ class Candidate:
     score: float
     announces: bool = False  # a question or an intention: told with what follows alone
     tentative: bool = False  # not sound, but told where there is little else
+    states: bool = False  # tells something, so an extract may open with it
+    is_task: bool = False  # speaks of the task
+    asks: bool = False  # a question
     withdrawn: float = 0.0  # what it scores less because the next sentence takes it back
 
 
@@ -133,11 +136,14 @@ class _Scorer:
         own, following = self._score_doubts(position, wide=wide)
         doubt = own + following
         sound = doubt > UNSOUND_SCORE
-        announces = doubts.announces(lower)
+        waved_off = following < 0 and self.is_nod(position + 1)
+        announces = doubts.announces(lower) and not waved_off
         if announces and not sound:
             doubt = ANNOUNCING_SCORE
         score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
-        score += META_SCORE * (score <= META_ONLY and not concludes)
+        is_meta = score <= META_ONLY and not concludes
+        is_note = is_meta and not self._is_early(position)
+        sound &= not is_note
         sentence = self._sentences[position]
         score += doubt + score_form(text, sentence, wide=wide) + self._score_theme(words)
         score += self._score_place(position, late=score > 0, concludes=concludes)
@@ -164,7 +170,10 @@ class _Scorer:
             turned=self._begins_with(doubts.CONTRAST, position + 1),
             score=score,
             announces=announces,
-            tentative=own > doubts.NO_SCORE and not (following < 0 and self.is_nod(position + 1)),
+            tentative=own > doubts.NO_SCORE and not is_note and not waved_off,
+            states=sound and score > STATING_SCORE and len(words - _TASK_WORDS) > 1,
+            is_task=self._is_early_task(position, wide=wide),
+            asks=announces and lower[-1] in "?？",
             withdrawn=min(0.0, following),
         )
 
@@ -195,25 +204,19 @@ class _Scorer:
     def _score_doubts(self, position: int, *, wide: bool) -> tuple[float, float]:
         """Score the doubts about a sentence: its own, and those that the next one begins with."""
         lower = self._lowered[position]
-        if (
-            position < FIRST_SENTENCES
-            and not self._told
-            and cues.TASK.search(lower, wide=wide) is not None
-        ):
+        if self._is_early_task(position, wide=wide):
             return doubts.score_own(lower, lower), 0.0
         following = "".join(self._openings[position + 1 : position + 2])
         own = doubts.score_own(lower, self._openings[position], begins=self._begins[position])
-        score = doubts.score_following(following)
-        if (
-            score == doubts.SECOND_THOUGHT_SCORE
-            and self._closes[position]
-            and (
-                self._begins_with(doubts.CONSEQUENCE, position)
-                or cues.CONCLUSION.search(lower, wide=wide) is not None
-            )
-        ):
-            score = CHECKED_SCORE  # "Wait" after a paragraph's conclusion only begins its check
-        return own, score
+        return own, doubts.score_following(following)
+
+    def _is_early(self, position: int) -> bool:
+        """Return true for a sentence among which the task is stated."""
+        return position < FIRST_SENTENCES and not self._told
+
+    def _is_early_task(self, position: int, *, wide: bool) -> bool:
+        lower = self._lowered[position]
+        return self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
 
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
@@ -234,7 +237,7 @@ class _Scorer:
             if cue not in starts or (cue is cues.DECISION and (is_meta or is_plan)):
                 continue
             leading = starts[cue] < leading_chars
-            score += cue_score * (1.0 if leading else 0.5) * (0.5 if is_meta else 1.0)
+            score += cue_score * (1.0 if leading else 0.5) * (0.2 if is_meta else 1.0)
             if cue is cues.CONCLUSION and not concludes:
                 concludes = not is_meta and (leading or cues.ANSWER in starts)
         return score, concludes

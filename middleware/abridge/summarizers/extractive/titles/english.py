@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
 from abridge.summarizers.extractive.titles.patterns import Part, Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of, third_person_of
@@ -50,7 +53,7 @@ ENGLISH_GRAMMAR = Grammar(
         " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
         " such this that these those its their his her my our you're they're he's she's"
     ),
-    pointers=words_of("this these"),
+    pointers=words_of("this these their his her my our your"),
     articles=words_of("the a an each every"),
     adjectives=words_of(
         "clear odd even open closed high low long short big small great good bad fine hard full"
@@ -59,24 +62,28 @@ ENGLISH_GRAMMAR = Grammar(
         " yes no likely important not still also indeed as to less more most that possible true"
         " false equal based given either"
     ),
+    unsaid=words_of(
+        "admit adopt assume believe ensure expect forget guess happen imagine intend mention "
+        "notice pretend realize recall rely remember rephrase restate suggest suppose trust waste"
+    ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
-        "a all an area areas condition answer answers approach aspect beginning best better case "
-        "cases cause certain chance choice clear conclusion context correct crux current detail "
-        "details different each elements end entire even every example examples fact few final "
-        "first following goal goals hint idea important input instance intended issue issues item "
-        "items key kind last level likely log main matter necessary need next note numbers one "
-        "option options order other others outcome overall part parts people person place point "
-        "points possibility possible premise previous problem problems proposed purpose question "
-        "questions reason request response rest riddle right root same second section sense "
-        "scenario sentence side simple simplest situation solution someone start statement step "
-        "steps strategy stuff sure task text the thing things third thought thoughts time today "
-        "topic total true two type used user way ways whole word words wrong"
+        "a all an area areas basics condition data answer answers approach aspect beginning best "
+        "better case cases cause certain chance choice clear conclusion context correct crux "
+        "current detail details different each elements end entire even every example examples "
+        "fact few final first following goal goals hint idea important input instance intended "
+        "issue issues item items key kind last level likely log main matter necessary need next "
+        "note numbers one option options order other others outcome overall part parts people "
+        "person place point points possibility possible premise previous problem problems proposed "
+        "purpose question questions reason report request response rest riddle right root same "
+        "second section sense scenario sentence side simple simplest situation solution someone "
+        "start statement step steps strategy stuff sure task text the thing things third thought "
+        "thoughts time today topic total true two type used user way ways whole word words wrong"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
         "being suppose perhaps maybe regardless but because so since while although though if "
-        "before unless after which whereas until then"
+        "before unless after which whereas until then rather"
     ),
     verbs=VERBS | words_of("be get have know see take wait pour"),
     finite=words_of(f"{_AUXILIARIES} {_PAST}") | {third_person_of(verb) for verb in _VERBS},
@@ -100,9 +107,11 @@ _MODAL = (
     r"| needed to| wanted to| can|['’]m trying to|['’]ve been asked to)|let(?:['’]?s| me| us)"
     r"|(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)? (?:is"
     r"|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to|(?:user|question|problem"
-    r"|task|riddle|puzzle) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)? to"
-    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)"
-    r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
+    r"|task|riddle|puzzle|who|they|she|he) (?:wants?|would like|asks?|asked|needs?|is asking"
+    r"|plans?|has)(?: me| us)? to"
+    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b)"
+    r"|^(?:(?:first|next|then|finally|lastly),? )?"
+    r"(?=(?!\w+ing )\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -186,52 +195,84 @@ _SETTLES = (
     r"|(?:this|that|it) (?:must be|is called|is known as)) (?:something like )?"
 )
 
-_BRINGS_UP = (
-    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps|springs) "
-    r"(?:in)?to (?:my )?mind is|(?:reminds me of|(?:makes|made|has) me think(?:ing)? (?:of|about)"
-    r"|thinking about|(?:strongly )?(?:suggest|indicate|point to|hint at)s?)) (?:something like )?"
-)
-
 _MODIFIED = (
-    r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
-    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ "
-    r"){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may"
-    r"|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
+    r"\b(?P<object>the (?!part|aspect|case|type|kind|rest)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
+    r"|between|for|in|behind) (?!question|general|fact|\d|one |two |three |a few )"
+    r"(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was"
+    r"|were|has|have|can|could|will|would|should|must|may"
+    r"|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
 
 _ENGLISH_ACTIONS = (
     ((r"\b(?:double[- ]check|verif(?:y|ied)|check (?:again|this|that)|confirms?|same (?:answer"
       r"|result|as before)|consistent with)\b"), "Checking the result", 0.9),
-    (r"\b(?:both|whereas|compared|versus|on the other hand|better than|instead of)\b",
-     "Comparing the two cases", 0.75),
     (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
      "Working through the calculation", 0.7),
-    (r"\b(?:suppose|assum\w+|in that case|case \w+|if [a-z]=)\b", "Going through the cases", 0.65),
-    (r"\b(?:trick question|typo|wording|phras\w+|ambiguous|misread|trick)\b",
-     "Questioning the wording", 0.62),
     (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b",
      "Settling on the answer", 0.6),
-    ((r"\b(?:differently|another (?:way|approach|method|angle)|stuck|confus\w+|overthinking"
-      r"|overcomplicating)\b"),
-     "Looking for another approach", 0.64),
     (r"\b(?:or|alternatively|another|maybe|perhaps)\b", "Weighing other explanations", 0.3),
 )  # fmt: skip
 """What is done, for sentences that name nothing."""
 
+NAMELESS = {
+    "Checking the result": "Checking",
+    "Working through the calculation": "Working through",
+    "Settling on the answer": "Working out",
+    "Weighing other explanations": "Weighing",
+    "Working through the details": "Working through",
+    "Weighing the options": "Going through",
+    "Thinking it through": "Thinking through",
+    "Drawing a conclusion": "Returning to",
+}
+"""Titles that name nothing, and how each begins where an earlier title names the topic."""
+
+_TOPIC = re.compile(
+    r"[A-Z][a-z-]+ing (?:out |into |through |at |for |on |up |with |about )?+(?!that\b|whether\b"
+    r"|what\b|it\b|other |another |(?:the|an?) \w+$)"
+    r"(?P<topic>[\w'’-]+(?: [\w'’.-]+)+?)(?: as the .*)?"
+)
+
+
+def name_again(title: str, earlier: Sequence[str]) -> Iterator[str]:
+    """Yield titles that say what `title` says, or the like, of what the first earlier title that
+    names a topic was about."""
+    topic = next((found["topic"] for one in earlier if (found := _TOPIC.fullmatch(one))), "")
+    if topic:
+        begin = NAMELESS.get(title, "Working through")
+        yield from (f"{verb} {topic}" for verb in (begin, *NAMELESS.values()))
+
+
+MIN_VERB_CHARS = 4  # of a verb that is not among `VERBS`
+
 
 def _gerund(verb: str) -> str:
     base, space, particle = verb.lower().partition(" ")
+    if base in _PHRASES and (space or base != "answer"):
+        return _PHRASES[base]
     known = _ENGLISH_VERBS.get(base)
+    is_long = len(base) > MIN_VERB_CHARS and not base.endswith("ing")
+    if not known and is_long and ENGLISH_GRAMMAR.may_be_verb(base):
+        known = gerund_of(base).capitalize()
     return f"{known}{space}{particle}" if known else ""
 
 
 _ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
     gerund: gerund.capitalize() for gerund in GERUNDS
 }
+_PHRASES = {
+    **dict.fromkeys(("see", "know", "think"), "Working out"),
+    "take": "Looking at",
+    "answer": "Looking into",
+}
 _ENGLISH_VERBS |= {"use": "Considering", "using": "Considering", "talk": "Talking"}
 
-_VERB = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
+_VERB = (
+    r"(?P<verb>(?:see|know|think(?: about)?)(?= (?:how|why|what|where)\b)|take (?:a|another) "
+    r"(?:closer )?look at|answer (?:a|the|this) (?:\w+ )?question (?:about|on)"
+    r"|(?!(?:see|know|think|take)\b)[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?)"
+    r" (?!(?:as|by|of|with) )"
+)
 
 
 def _task(*rows: tuple[str, str, float]) -> tuple[Pattern, ...]:
@@ -247,25 +288,30 @@ ENGLISH = (
         ENGLISH_GRAMMAR, (rf"{_INTENT}{_CHECKS} ", "Checking whether {object}", 4.2), cut="clause"
     ),
     *_task(
-        (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
-         "Working out {object}", 3.8),
-        (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+        (r"\bsuspects? (?=(?:the|an?) )", "Considering {object}", 2.9),
         ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
-        (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
-         "Finding out {object}", 3.9),
     ),
     *patterns(ENGLISH_GRAMMAR, (_INTENT + _VERB, "{verb} {object}", 3.6),
-              (rf"^(?:step \w+[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)", "{verb} {object}", 3.2),
+              (rf"^(?:(?:first |next )?step(?: \w+)?[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)",
+               "{verb} {object}", 3.2),
               verbs=_gerund),
     *_task(
-        ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
-          r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who)\b)"),
+        ((rf"(?:\basks?|\basking|\basked|wants? to (?:know|understand|find out)|{_ASKS} is)"
+          r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who|when)\b)"),
          "Working out {object}", 3.5),
+        (r"\b(?:what|how) about (?!that|this|it\b)", "Considering {object}", 2.9),
+        ((rf"{_ASKS} (?:(?:reports|describes|is stuck (?:at|on|with)) (?!that\b)"
+          r"|(?:has|gets|sees) (?=an? ))"), "Looking into {object}", 3.2),
+        ((r"\b(?P<how>when|where|why|how \w+) (?P<be>is|are|was|were) "
+          r"(?P<object>(?:the|an?|this) (?:\w+ ){0,2}?\w+) (?P<rest>\w+)\?"),
+         "Working out {how} {object} {be} {rest}", 3.3),
+        (r"\b(?:user|person|client|customer)['’]s (?P<object>\w+ [a-z]+)(?= \w+(?:ed|s)\b)",
+         "Looking into the {object}", 2.6),
         ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
           r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.4),
-        (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
+        (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) (?!\d)",
          "Looking for {object}", 3.5),
         (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
          "Looking into {object}", 3.5),
@@ -274,14 +320,22 @@ ENGLISH = (
         (r"^(?:\w+,? )?what(?:['’]s| is| are| was| were) (?P<object>(?:the|an?) [^?]+)\?",
          "Working out {object}", 3.3),
         (r"\bwhat happens (?=if |when )", "Considering what happens {object}", 3.4),
-        ((r"(?:^(?:\w+,? )?|[:,] [\"“]?)(?P<object>(?:how many|how much|which) [^?]+?)(?= (?:is|are"
-          r"|do|does|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
-         "Working out {object}", 3.2),
+    ),
+    *patterns(ENGLISH_GRAMMAR,
+        ((rf"{_ASKS} (?:says?|said|reports|writes|complains|notices|noticed)(?: that)? "
+          r"(?=(?:their|his|her|my|our|the|an?|some) )"), "Looking into {object}", 2.9),
+        cut="subject",
     ),
     *_finding("value",
         (_SURELY + _RESULT, "Settling on {object} as the {noun}", 4.6),
         (_SURELY + _RESULT, "Confirming {object} as the {noun}", 4.3),
         (_SURELY + _SETTLES, "Settling on {object}", 4.4),
+        ((r"^(?:(?:so|therefore|thus),? |[^;:?]*[,:] )?(?P<object>[^,;:?]{4,60}?) (?:is|was)"
+          r" (?:really |indeed |clearly )?(?:the|an?) (?:\w+ )?(?P<noun>cause|reason|culprit|answer"
+          r"|solution|bottleneck|explanation|conclusion|winner)\b"),
+         "Settling on {object} as the {noun}", 4.2),
+        ((r"^(?:[^;:?]*[,:] )?(?P<object>[^,;:?]{4,60}?) is (?:the|an?) (?:\w+ )?(?:cause|reason"
+          r"|answer|solution|explanation|conclusion)\b"), "Settling on {object}", 4.1),
         (_RESULT, "Considering {object} as the {noun}", 3.9),
     ),
     *patterns(ENGLISH_GRAMMAR,
@@ -291,14 +345,13 @@ ENGLISH = (
           rf"|plan|way)(?: here)? (?:is|would be|should be|must be)(?: likely| simply| just)? to "
           rf"{_VERB}"),
          "{verb} {object}", 4.5), verbs=_gerund, late=True),
-    *_finding("phrase", (_BRINGS_UP, "Considering {object}", 3.2)),
     *_finding("clause",
         (rf"{_CONCLUDES}{_LEAD}{_SAYS_MUCH}", "Concluding that {object}", 4.0),
         ((rf"{_LEAD}(?P<object>[^,;:]{{8,70}}?),? (?:because|since|due to) "),
          "Explaining why {object}", 3.7),
         ((r"^(?:\w+,? )?(?:if|suppose|assume|assuming|say|what if)(?: that)? "
           r"(?P<object>[^,;:?]{6,60})[,?]"), "Considering what happens if {object}", 2.9),
-        (rf"{_LEAD}{_SAYS_MUCH}", "Finding that {object}", 3.3),
+        (rf"{_LEAD}{_SAYS_MUCH}(?!.*\d)", "Finding that {object}", 3.3),
     ),
     *_finding("subject",
         (rf"{_LEAD}(?=.*\b(?:than|whereas|compared|versus|unlike)\b)", "Comparing {object}", 3.0),
@@ -309,5 +362,9 @@ ENGLISH = (
     ),
     *patterns(ENGLISH_GRAMMAR, (_MODIFIED, "Considering {object}", 1.9), cut="noun"),
     *_finding("recurring", ("^", "Considering {object}", 2.4)),
+    *_finding("frequent",
+        ((r"(?<=\b[Tt]he )(?!way|first|last|second)[a-z]{4,}(?=[.,;:]| (?:is|are|was|were|has|have"
+          r"|of|in|on|at|and|or|to|for|with|from|can|will|would|must)\b)"),
+         "Considering the {object}", 1.5)),
     *_task(*_ENGLISH_ACTIONS),
 )  # fmt: skip

@@ -6,12 +6,6 @@ from abridge.summarizers.extractive.titles.patterns import Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.words import words_of
 
-
-def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
-    """Return the pattern of a verb after a word that wants an infinitive."""
-    return rf"\b(?:{wills})\s*(?:(?:{fillers})\s+)*(?P<verb>(?!(?:{vague})\b){form})\b "
-
-
 _ROMANCE = Grammar(
     links=words_of(
         "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
@@ -61,77 +55,67 @@ _ROMANCE = Grammar(
 """What a phrase ends with, and how it goes on, is alike in these languages."""
 
 
-def _romance(
-    verb: str, asks: tuple[str, str], concludes: str, articles: str, forms: tuple[str, str, str]
-) -> tuple[Pattern, ...]:
-    answer, claim, topic = forms
-    asked = rf"\b(?:{asks[0]})(?: donc| entonces)?[,:]? (?=(?:{asks[1]})\b)"
-    drawn = rf"^(?:{concludes})[, ]+"
-    subject = rf"^(?:(?:{concludes})[, ]+)?(?=(?:{articles}))"
+_WILLS = (
+    r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
+    r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+    r"|l['’]utilisateur (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))|necesito|debo|voy a"
+    r"|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos|[eé]s? (?:importante|necesario"
+    r"|necessári[oa]|necessario|útil|utile)|el objetivo es|el usuario (?:quiere|pide|necesita"
+    r"|tiene que)|preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos"
+    r"|devemos|o objetivo é|o usuário (?:quer|pede para|precisa|tem que)|dobbiamo|bisogna|voglio"
+    r"|possiamo|occorre|vorrei|andiamo a|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)"
+)
+"""What wants an infinitive in French, Spanish, Portuguese and Italian."""
+
+_ROMANCE_VERB = (
+    rf"\b(?:{_WILLS})\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me"
+    r"|juste|también|primero|luego|ahora|simplemente|entonces|solo|sólo|também|primeiro|depois|agora"
+    r"|bem|simplesmente|então|só|anche|prima|poi|ora|adesso|bene|semplicemente|quindi)\s+)*"
+    r"(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir"
+    r"|falloir|ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer"
+    r"|dar|ter|fazer|dizer|haver|achar|essere|avere|fare|sapere|vedere|pensare|andare|rispondere"
+    r"|potere|credere|dare)\b)[a-zà-ÿ]{2,}(?:[aei]re?))\b "
+)
+
+_ROMANCE_QUESTION = (
+    r"\b(?:demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer|comprendre"
+    r"|pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la (?:cuestión|pregunta) es"
+    r"|pergunta|esclarecer|verificar|a (?:questão|pergunta) é|chiede|sapere|chiarire|vedere"
+    r"|verificare|capire|la domanda è)(?: donc| entonces)?[,:]? (?=(?:si|combien|comment|pourquoi"
+    r"|quand|où|quel\w*|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál|se|como|quant[oaie]s?|o que"
+    r"|por que|quando|qual|come|che cosa|perché|quale)\b)"
+)
+
+_SO = (
+    "donc|ainsi|alors|par conséquent|en conclusion|finalement|au final|así que|por (?:lo )?tanto"
+    "|entonces|en conclusión|por eso|en resumen|luego|portanto|logo|então|assim|em conclusão"
+    "|por isso|em resumo|quindi|dunque|perciò|pertanto|in conclusione|allora"
+)
+
+_ROMANCE_ARTICLES = "les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli |uno "
+
+
+def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
+    """Return the patterns of a language, with the verbs of its titles."""
+    drawn, subject = rf"^(?:{_SO})[, ]+", rf"^(?:(?:{_SO})[, ]+)?(?=(?:{_ROMANCE_ARTICLES}))"
+    claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return (
-        *patterns(_ROMANCE, (asked, answer, 3.8), (verb, "{verb} {object}", 3.6)),
+        *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.8)),
+        *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
         *patterns(_ROMANCE, (drawn, claim, 4.0), ("^", claim, 2.9), cut="clause", late=True),
         *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
+        *patterns(
+            _ROMANCE,
+            (rf"\b(?:{_ROMANCE_ARTICLES})[a-zà-ÿ]{{4,}}(?!\w)", topic, 1.5),
+            cut="frequent",
+        ),
     )
 
 
-FRENCH = _romance(
-    _infinitive(
-        r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
-        r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
-        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))",
-        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
-        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
-        "[a-zà-ÿ]{2,}(?:er|ir|re)",
-    ),
-    ("demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer|comprendre",
-     r"si|combien|comment|pourquoi|quand|où|quel\w*"),
-    "donc|ainsi|alors|par conséquent|en conclusion|finalement|au final",
-    "les? |la |l['’]|une? ", ("Déterminer {object}", "Conclure que {object}", "Examiner {object}"),
-)  # fmt: skip
-
-SPANISH = _romance(
-    _infinitive(
-        "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
-        "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
-        "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
-        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
-        "[a-záéíóúñ]{2,}[aei]r",
-    ),
-    ("pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la (?:cuestión|pregunta) es",
-     "si|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál"),
-    "así que|por (?:lo )?tanto|entonces|en conclusión|por eso|en resumen|luego",
-    "el |la |los |las |una? ", ("Averiguar {object}", "Concluir que {object}", "Analizar {object}"),
-)  # fmt: skip
-
-PORTUGUESE = _romance(
-    _infinitive(
-        "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
-        "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
-        "também|primeiro|depois|agora|bem|simplesmente|então|só",
-        "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
-        "[a-zà-ÿ]{2,}[aei]r",
-    ),
-    ("pergunta|saber|esclarecer|ver|verificar|determinar|a (?:questão|pergunta) é",
-     "se|como|quant[oa]s?|o que|por que|quando|qual"),
-    "portanto|logo|então|assim|em conclusão|por isso|em resumo",
-    "o |a |os |as |uma? ", ("Descobrir {object}", "Concluir que {object}", "Analisar {object}"),
-)  # fmt: skip
-
-ITALIAN = _romance(
-    _infinitive(
-        "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
-        "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
-        "anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo",
-        "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
-        "[a-zà-ÿ]{2,}[aei]re",
-    ),
-    ("chiede|sapere|chiarire|vedere|verificare|capire|la domanda è",
-     "se|come|quant[oaie]|che cosa|perché|quando|quale"),
-    "quindi|dunque|perciò|pertanto|in conclusione|allora",
-    "il |lo |la |gli |le |l['’]|un[ao]? ",
-    ("Capire {object}", "Concludere che {object}", "Analizzare {object}"),
-)  # fmt: skip
+FRENCH = _romance("Déterminer", "Conclure que", "Examiner")
+SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
+PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
+ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
 
 RUSSIAN = patterns(
     Grammar(
@@ -145,17 +129,14 @@ RUSSIAN = patterns(
         vague=words_of("вопрос ответ задача"),
     ),
     (
-        _infinitive(
-            "нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
-            "|важно|попробую|пользователь (?:хочет|просит)",
-            "также|сначала|теперь|потом|просто|ещё|еще|мне|нам|сперва|затем|снова",
-            "быть|сказать|знать|думать|иметь|видеть|мочь|стать|ответить|дать|понимать",
-            "[а-яё]{2,}(?:ть|ти|чь)",
-        ),
+        (r"\b(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
+         r"|важно|попробую|пользователь (?:хочет|просит))\s*(?:(?:также|сначала|теперь|потом|просто"
+         r"|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь"
+         r"|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "),
         "{verb} {object}",
         3.6,
     ),
-)
+)  # fmt: skip
 
 _GERMAN = Grammar(
     capitals=True,
@@ -178,8 +159,9 @@ _GERMAN = Grammar(
         " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
     ),
     vague=words_of(
-        "der die das den ein eine antwort antworten frage nutzer benutzer problem fall fälle ding"
-        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung"
+        "der die das den ein eine antwort antworten euro frage grad jahr jahre minuten prozent "
+        "stunden uhr nutzer benutzer problem fall fälle ding dinge weise beispiel rest ende anfang "
+        "tag tage satz punkt teil text wort lösung"
     ),
     clauses=words_of("ob warum wie welche welcher welches welchen wann was wer wo wieso"),
     breaks=words_of("aber denn weil sondern da obwohl falls wenn dass und damit"),
@@ -204,9 +186,6 @@ GERMAN = (
           r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
           r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
          "Klären, {object}", 3.8),
-        ((r"\b(?:aufgabe|ziel|plan|es geht darum|idee)(?: ist)?(?: es)?, "
-          r"(?P<object>[^.;:!?()\n,]{4,70}?) zu"
-          r" (?P<verb>[a-zäöüß]+(?:en|ern|eln))\b"), "{object} {verb}", 3.7),
         ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
           r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
           r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
@@ -214,6 +193,10 @@ GERMAN = (
           rf"{_GERMAN_VERB}"),
          "{object} {verb}", 3.6),
         (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+        ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
+          r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
+          r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
+         "Klären, {how} {object} {verb}", 3.5),
         (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
          "Wunsch: {object}", 3.3),
     ),
@@ -244,5 +227,10 @@ GERMAN = (
         ((r"\b(?P<object>(?:die|das) [\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
           r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?[\wäöüß-]+)"),
          "Zum Thema: {object}", 1.9),
+    ),
+    *patterns(
+        _GERMAN,
+        (r"(?<=[a-zäöüß,\d] )[A-ZÄÖÜ][a-zäöüß-]{4,}(?!\w)", "Zum Thema: {object}", 1.5),
+        cut="frequent",
     ),
 )  # fmt: skip

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
+    MAX_TITLE_CHARS,
     MAX_TITLE_WORDS,
     Draft,
     is_presentable,
     title_key,
 )
+from abridge.summarizers.extractive.titles.english import NAMELESS, name_again
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import MAX_WORDS, clause_wide, cut_wide, plain
@@ -32,7 +35,12 @@ MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of th
 POSITION_SCORE = 0.2  # off the score of a title for each sentence that would be a better source
 SURE_SCORE = 3.5  # score of a pattern from which it is no side point that it finds
 ASIDE_SCORE = 0.5  # off the score of what the first and the last sentence shown do not name
-OUTSIDE_SCORE = 0.6  # off the score of one that is made of what the part does not show
+OUTSIDE_SCORE = 0.9  # off the score of one that is made of what the part does not show
+HEDGED_SCORE = 0.8  # off the score of a finding that the sentence itself doubts
+THEME_SCORE = 0.6  # for what the whole passage is about
+MAX_THEME_COUNT = 4  # sentences with a word from which it is wholly what a passage is about
+NO_THEME: Mapping[str, int] = MappingProxyType({})
+MIN_NOUN_COUNT = 2  # sentences from which a noun is what a stretch is about
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
 _WORD = re.compile(r"\w+")
@@ -44,6 +52,7 @@ _DEED = re.compile(
 )
 """What is done, and needs no other verb."""
 
+_HEDGE = re.compile(r"\b(?:may|might|could|maybe|perhaps|probably)\b|可能|也许|vielleicht")
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
@@ -52,12 +61,14 @@ def make_title(
     headings: Sequence[str],
     taken: Sequence[str],
     others: Sequence[str] = (),
+    theme: Mapping[str, int] = NO_THEME,
 ) -> str:
     """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
     `body` are the sentences that the part shows, `headings` the headings and bold labels of the
-    passage, `others` more of its sentences, about the same. `taken` are the titles of earlier
-    parts, which are not repeated as long as there is another.
+    passage, `others` more of its sentences, about the same. `theme` says how many of its sentences
+    have a topic word. `taken` are the titles of earlier parts, which are not repeated as long as
+    there is another.
     """
     shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
     more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
@@ -72,12 +83,20 @@ def make_title(
     sources = _Texts(
         [text for text in shown if text not in hidden],
         [text for text in labels + more if text not in hidden],
+        theme,
     )
     best = _best_draft(patterns, sources, earlier, private)
-    if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
+    is_named = best.text and best.text not in NAMELESS
+    if is_named and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
+    known = set(map(title_key, earlier))
+    for title in name_again(best.text, earlier):
+        if title_key(title) not in known and is_presentable(title):
+            return title
+    if best.text:
+        return best.text
     last_used = {title_key(title): position for position, title in enumerate(earlier)}
     return min(language.last_resort, key=lambda title: last_used.get(title_key(title), -1))
 
@@ -95,7 +114,7 @@ def _best_draft(
     best = Draft("", -9.0)
     known = {title_key(title) for title in earlier}
     for pattern in patterns:
-        if pattern.score <= best.score:
+        if pattern.score + THEME_SCORE <= best.score:
             break
         for title, score in texts.drafts(pattern, best.score):
             if (
@@ -111,10 +130,13 @@ def _best_draft(
 class _Texts:
     """The sentences of a part, those that it shows first."""
 
-    def __init__(self, body: Sequence[str], others: Sequence[str]) -> None:
+    def __init__(
+        self, body: Sequence[str], others: Sequence[str], theme: Mapping[str, int]
+    ) -> None:
         self._texts = [plain(text) for text in (*body, *others)]
         self._lowered = [text.lower() for text in self._texts]
         self._shown = len(body)
+        self._theme = theme or Counter(chain.from_iterable(map(topic_words, self._lowered)))
         shown = range(len(body))
         self._early = [(POSITION_SCORE * position, place) for position, place in enumerate(shown)]
         self._late = list(zip((loss for loss, _ in self._early), reversed(shown), strict=True))
@@ -142,26 +164,56 @@ class _Texts:
             thing = _uncapitalized(thing, self._names)
             yield Draft(_fill(pattern, {}, thing), pattern.score)
             return
+        if pattern.part == "frequent":
+            for place, noun in enumerate(self._frequent_nouns(pattern)):
+                yield Draft(_fill(pattern, {}, noun), pattern.score - POSITION_SCORE * place)
+            return
         named = "{" in pattern.form
         for loss, place in self._late if pattern.late else self._all if named else self._early:
-            if pattern.score - loss > least and (found := pattern.find(self._lowered[place])):
+            if pattern.score - loss + THEME_SCORE <= least:
+                continue
+            if found := pattern.find(self._lowered[place]):
                 title = _form(pattern, found, self._texts[place], self._names)
                 yield Draft(title, pattern.score - loss + self._weight(title, pattern))
+
+    def _frequent_nouns(self, pattern: Pattern) -> list[str]:
+        """Return the nouns shown that the passage has in several sentences, the most frequent
+        first."""
+        counts = {
+            noun: min((self._theme.get(word, 0) for word in topic_words(noun.lower())), default=0)
+            for noun in pattern.found.findall("\n".join(self._texts[: self._shown]))
+        }
+        grammar = pattern.grammar
+        nouns = [
+            noun
+            for noun, count in counts.items()
+            if count >= MIN_NOUN_COUNT
+            and (noun.lower() not in grammar.vague if grammar else cut_wide(noun))
+        ]
+        return sorted(nouns, key=lambda noun: (counts[noun], len(noun)), reverse=True)
 
     def _weight(self, title: str, pattern: Pattern) -> float:
         """Return what to add for a title whose words tell much, and which other sentences use."""
         if "{" not in pattern.form:
             return 0.0
         words = topic_words(title.partition(" ")[2].lower())
-        score = -0.1 * max(0, len(title.split()) - 8)
+        score = -0.1 * max(0, len(title.split()) - 8) + self._centrality(words)
         if pattern.part in ("subject", "clause"):
             used = sum(self._counts[word] > 1 for word in words)
             score -= 0.5 * (used < 1 + (pattern.part == "clause"))
+            score -= HEDGED_SCORE * (_HEDGE.search(title) is not None)
         if pattern.part == "subject":
             score -= 1.2 * (len(words) < 2)
         if pattern.part in ("subject", "clause", "noun") and pattern.score < SURE_SCORE:
             score -= ASIDE_SCORE * (len(words) > 1 and words.isdisjoint(self._edges))
         return score - 0.6 * (len(words) < 2 and title.isascii())
+
+    def _centrality(self, words: frozenset[str]) -> float:
+        """Score up to `THEME_SCORE` for words that the passage says again and again."""
+        if not words:
+            return 0.0
+        shares = [min(MAX_THEME_COUNT, self._theme.get(word, 1)) - 1 for word in words]
+        return THEME_SCORE * sum(shares) / len(words) / (MAX_THEME_COUNT - 1)
 
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]) -> str:
@@ -169,6 +221,8 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
     if "{" not in pattern.form:
         return pattern.form
     groups = {name: sentence[slice(*found.span(name))] for name in found.re.groupindex}
+    if "how" in groups:
+        groups["how"] = groups["how"].lower()
     verb = pattern.verb_of(groups.get("verb", ""))
     thing = groups.get("object") or sentence[found.end() :]
     if pattern.grammar is None:
@@ -179,7 +233,11 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
         room = min(MAX_WORDS, MAX_TITLE_WORDS - len(rest.split()))
         if pattern.part != "value":
             thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
-        thing = cut(thing, room)
+        whole = thing
+        thing = cut(whole, room)
+        while thing and len(thing) + len(rest) > MAX_TITLE_CHARS:
+            room = len(thing.split()) - 1
+            thing = cut(whole, room)
     return "" if "verb" in groups and not verb else _fill(pattern, groups | {"verb": verb}, thing)
 
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
 
 from abridge.summarizers.extractive.titles.phrases import Grammar
 
 TASK_SCORE = 1.5  # for what the first part of all says of the task
 DATA_SCORE = 0.4  # off what that part states, which is often given
 
-Part = Literal["phrase", "clause", "subject", "value", "noun", "recurring"]
+Part = Literal["phrase", "clause", "subject", "value", "noun", "recurring", "frequent"]
 
 
-class Pattern(NamedTuple):
+@dataclass(frozen=True)
+class Pattern:
     """It finds a `verb` and an `object`, or one of them, in small letters; where it has no group
-    `object`, that is what follows."""
+    `object`, that is what follows. It is compiled when it is first looked for."""
 
-    found: re.Pattern[str]
+    source: str
     form: str  # of the title, from all groups
     score: float
     grammar: Grammar | None = None  # None: the script has no spaces
@@ -32,13 +35,18 @@ class Pattern(NamedTuple):
     verb_of: Callable[[str], str] = str
     """Return a verb as it stands in a title, empty if it makes none."""
 
-    def find(self, text: str) -> re.Match[str] | None:
-        return self.found.match(text) if self.found.pattern[0] == "^" else self.found.search(text)
+    @cached_property
+    def found(self) -> re.Pattern[str]:
+        return re.compile(self.source)
+
+    @cached_property
+    def find(self) -> Callable[[str], re.Match[str] | None]:
+        return self.found.match if self.source[0] == "^" else self.found.search
 
     def in_first_part(self) -> Pattern:
         """Return the pattern with the score that it has in the first part of all."""
         change = 0.0 if "{" not in self.form else -DATA_SCORE if self.late else TASK_SCORE
-        return self._replace(score=self.score + change)
+        return replace(self, score=self.score + change)
 
 
 def patterns(
@@ -49,6 +57,5 @@ def patterns(
     verbs: Callable[[str], str] = str,
 ) -> tuple[Pattern, ...]:
     return tuple(
-        Pattern(re.compile(found), form, score, grammar, cut, late, verbs)
-        for found, form, score in rows
+        Pattern(found, form, score, grammar, cut, late, verbs) for found, form, score in rows
     )

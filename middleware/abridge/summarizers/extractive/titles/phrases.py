@@ -17,7 +17,8 @@ MAX_WORDS = 9  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
-    r"[;:!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@|,(?!\d)"
+    r"[;!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|:(?!\d)|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--| - |@"
+    r"|,(?!\d)"
 )
 
 _LIST = re.compile(
@@ -27,19 +28,29 @@ _LIST = re.compile(
 _QUOTED = re.compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = re.compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
 _OPTION = re.compile(r"\b([A-E])\)")
+_ASKED_IF = re.compile(r"\b(asks?|asked|asking|know|wondering|unsure) if\b")
+_WHAT_TO_DO = re.compile(
+    r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
+    r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
+    r" (?=[a-z])"
+)
 _SINGLE = re.compile(r"[^\W\d_]")
 
 
 def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
-    words."""
+    words; "asks if they can pay" becomes "asks whether to pay"."""
     text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS].rpartition(" ")[0]
-    return _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
+    text = _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
+    return _WHAT_TO_DO.sub(r"\1\2 to ", _ASKED_IF.sub(r"\1 whether", text))
 
 
 _NONE: frozenset[str] = frozenset()
+_EACH = frozenset({"all", "both", "each", "every", "some"})
+_PAIRING = frozenset({"between", "combination"})
+"""Words that want two things."""
 _LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
 """Ends of words that begin no result."""
 
@@ -64,12 +75,13 @@ class Grammar:
     articles: frozenset[str] = _NONE
     pointers: frozenset[str] = _NONE  # point at what is not shown; "the" takes their place
     adjectives: frozenset[str] = _NONE  # no result
+    unsaid: frozenset[str] = _NONE  # verbs of which no title is made
     capitals: bool = False  # nouns begin with one
 
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
         words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
-        if not words or lowered[0] in self.breaks:
+        if not words or lowered[0] in self.breaks - self.clauses:
             return ""
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
@@ -94,7 +106,8 @@ class Grammar:
         if lowered[1:] and lowered[-1].endswith("ly"):
             words, lowered = words[:-1], lowered[:-1]
         first = lowered[0] if words else "so"
-        is_order = first in self.verbs and not self.articles.isdisjoint(lowered[1:2])
+        counted = self.articles | self.plurals | {"one"}
+        is_order = first in self.verbs and not counted.isdisjoint(lowered[1:2])
         is_result = not (
             is_order
             or first in self.links | self.adverbs | self.adjectives
@@ -108,6 +121,8 @@ class Grammar:
         """Return the clause that a text begins with, if it is whole, fits and needs no other."""
         words, lowered = self._whole(text)
         verb = self._find_verb(lowered)
+        if verb == len(words) - 1 and text[len(" ".join(words)) :].startswith(":"):
+            return ""
         is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links | self.ends
         if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
             return ""
@@ -125,6 +140,7 @@ class Grammar:
             and self._names(kept)
             and (self.ends | self.pronouns).isdisjoint(kept)
             and kept[0] not in self.links | self.breaks
+            and not kept[0][0].isdigit()
             and kept[-1] not in self.links
             and kept[1:2] not in (["more"], ["less"])
             and not self._is_vague(kept)
@@ -210,7 +226,10 @@ class Grammar:
             is_plural = before in self.plurals or (
                 before[-1:] == "s" and before[-2:] not in ("'s", "ss")
             )
-            is_verb = word in self.finite or (word in self.plural and is_plural)
+            is_third = word in self.finite and not (
+                is_plural and word[-1] == "s" and word not in self.ends
+            )
+            is_verb = is_third or (word in self.plural and is_plural)
             if is_verb and (word in self.ends or after not in self.ends):
                 return at
             if (
@@ -239,8 +258,11 @@ class Grammar:
                 break
         if end < len(lowered) and lowered[end] == "that":
             rest = self._first(lowered, self.breaks, end)
+            while rest > room:
+                rest = self._last(lowered[:rest], self.links - {"to"}, end)
             inner = lowered[end + 1 : rest]
-            if rest <= room and self.pronouns.isdisjoint(inner) and self._find_verb(inner):
+            has_verb = inner[1:] and (inner[0][-1] in "sd" or self._find_verb(inner))
+            if has_verb and self.pronouns.isdisjoint(inner):
                 return rest
         if room >= end == len(lowered):
             return end
@@ -259,8 +281,10 @@ class Grammar:
         before, last = ["", *lowered][end - 1 : end + 1]
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
-        is_half = "between" in lowered[:end] and "and" not in lowered[:end]
-        return end <= room and cuttable and not (is_loose or is_half) and self._is_strong(last)
+        is_half = not _PAIRING.isdisjoint(lowered[:end]) and "and" not in lowered[:end]
+        is_bare = last.isdigit() and (before.endswith("ing") or before in self.verbs | self.links)
+        is_open = is_loose or is_half or is_bare
+        return end <= room and cuttable and not is_open and self._is_strong(last)
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
@@ -271,12 +295,20 @@ class Grammar:
         kept = lowered[:end]
         if end < 3 or not self.pronouns.isdisjoint(kept) or not self._is_strong(kept[-1]):
             return ""
-        is_cut = end < len(words) and lowered[end] in self.links
-        has_verb = kept[1] in self.ends | self.finite or self._find_verb(kept[1:])
+        is_cut = end < len(words) and lowered[end] in self.links - {"and", "but", "or", "so"}
+        has_verb = (
+            kept[1] in self.ends | self.finite or self._find_verb(kept[1:]) or "to" in kept[2:]
+        )
         return "" if is_cut and (kept[-1] in self.plural or not has_verb) else " ".join(words[:end])
+
+    def may_be_verb(self, word: str) -> bool:
+        """Return true for a word that may be a verb after "I need to"."""
+        return self._is_plain(word) and word not in self.vague | self.adjectives | self.unsaid
 
     def _is_vague(self, lowered: list[str]) -> bool:
         """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
+        if lowered[0] in _EACH and len(lowered) < 3:
+            return True
         return lowered[-1] in self.vague and self.links.isdisjoint(lowered)
 
     def _is_strong(self, word: str) -> bool:
@@ -286,7 +318,7 @@ class Grammar:
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
-        others = (self.vague, self.links, self.weak)
+        others = (self.vague, self.links, self.weak, self.adjectives)
         return any(
             len(word) > 2 and _SINGLE.search(word) and not any(word in kind for kind in others)
             for word in lowered
@@ -304,7 +336,7 @@ _WIDE_START = re.compile(
     r"(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
 )
 
-_WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时$|是否|进行")
+_WIDE_BREAK = re.compile(r"以便|来(?![源週月年店])|然后|并(?!行)|而(?!且)|时$|是否|进行")
 
 _WIDE_VAGUE = re.compile(
     r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"

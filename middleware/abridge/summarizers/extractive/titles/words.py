@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 from abridge.summarizers.extractive.words import words_of
@@ -17,7 +18,7 @@ VERBS = words_of(
     " deduplicate defer define delay delete deliver deny derive describe design detail detect"
     " determine devise diagnose differentiate disable discuss distinguish divide double"
     " double-check downgrade draft draw drink drop eat edit elaborate eliminate emphasize enable"
-    " encode encourage end enforce ensure enumerate escape establish estimate evaluate examine"
+    " encode encourage end enforce enumerate escape establish estimate evaluate examine"
     " expand explain explore express extend extract factor factorize favor favour figure fill"
     " filter find fit fix flatten flush follow force format formulate gather generate grant graph"
     " group grow guard guess guide handle help hide highlight hold identify illustrate implement"
@@ -37,7 +38,7 @@ VERBS = words_of(
     " scale scan schedule scroll search secure select send separate serialize serve set shape share"
     " sharpen shift shorten show simplify simulate sit sketch skip soften solve sort specify split"
     " stabilize standardize start state step stick stop store stream strengthen strip structure"
-    " study submit substitute subtract suggest sum summarise summarize support surface swap switch"
+    " study submit substitute subtract sum summarise summarize support surface swap switch"
     " tackle talk teach tell test think throttle tie tighten time toggle trace track transform"
     " translate transport traverse treat trim tune turn uncover understand undo unify untangle"
     " update upgrade use validate verify view visit visualize walk warn watch weigh wire work wrap"
@@ -45,17 +46,16 @@ VERBS = words_of(
 )
 """Verbs that say what a stretch of reasoning is about, and those of handling and speaking."""
 
-_DOUBLING = words_of(
-    "begin chop commit cut debug defer drop fit forget get grab hit infer let log map occur pin"
-    " plan plot plug prefer put quit refer rerun reset run set shed ship sit skip split spot step"
-    " stop strip submit sum swap tag trim win wrap"
+_DOUBLING = re.compile(
+    r"(?:[^aeiou]+|qu)[aeiou][bdglmnprt]|begin|commit|debug|defer|forget|infer|occur|prefer|refer"
+    r"|rerun|reset|submit"
 )
 """Verbs whose last consonant is doubled."""
 
 
 def gerund_of(verb: str) -> str:
     """Return the gerund of a verb's base form: `tie` gives `tying`."""
-    if verb in _DOUBLING:
+    if _DOUBLING.fullmatch(verb):
         return f"{verb}{verb[-1]}ing"
     if verb.endswith("ie"):
         return f"{verb[:-2]}ying"
