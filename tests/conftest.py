@@ -38,14 +38,14 @@ if (
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Use a worker more than there are cores, as tests wait for processes and for time to pass;
+    """Use two workers more than there are cores, as tests wait for processes and for time to pass;
     none for a few files, nor where output is not captured."""
     paths = [config.invocation_params.dir / arg.partition("::")[0] for arg in config.args]
     if config.option.capture == "no" or (len(paths) <= FEW and all(map(Path.is_file, paths))):
         return 0
     sees = getattr(os, "sched_getaffinity", None)
     cores = len(sees(0)) if sees else os.cpu_count() or 1
-    return min(cores + 1, WORKERS) if cores > 1 else 0
+    return min(cores + 2, WORKERS) if cores > 1 else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
