@@ -36,7 +36,7 @@ TITLES = {
     for module in (asian, english, european)
     for name, each in vars(module).items()
     if isinstance(each, tuple) and isinstance(each[0], Pattern)
-}
+} | {f"{_EXTRACTIVE}.titles.languages.LANGUAGES": []}
 """The expressions that look for titles, which are compiled when they are first needed."""
 
 BOUNDED = {

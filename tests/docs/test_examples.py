@@ -48,7 +48,7 @@ QUESTION = "How many primes are below 100?"
 TITLES = (
     "**Serving roast chicken**",
     "**Concluding that the chicken sets the pace**",
-    "**Considering the first job of the day**",
+    "**Finding that opening the door costs heat**",
 )
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails

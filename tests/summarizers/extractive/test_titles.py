@@ -237,6 +237,12 @@ def test_half_a_phrase_or_a_bare_number_is_no_title(sentence: str) -> None:
     assert not re.search(r"requests$|imports$|^Calling|200$|Each machine$", made, re.IGNORECASE)
 
 
+@pytest.mark.parametrize("word", ["Therefore", "Perhaps", "Although", "Meanwhile", "Besides"])
+def test_an_unknown_word_that_begins_a_sentence_is_no_verb(word: str) -> None:
+    made = title(f"{word} the chicken sets the pace, and the oven is taken until seven.")
+    assert word.removesuffix("e") not in made
+
+
 def test_what_is_only_denied_or_guessed_is_no_task() -> None:
     assert title("I will not delete the backup.") != "Deleting the backup"
     assert "ticket" not in title("Options: close the ticket, or leave it open for now.").lower()

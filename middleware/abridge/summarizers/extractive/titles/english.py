@@ -109,10 +109,14 @@ _MODAL = (
     r"|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to|(?:user|question|problem"
     r"|task|riddle|puzzle|who|they|she|he) (?:wants?|would like|asks?|asked|needs?|is asking"
     r"|plans?|has)(?: me| us)? to"
-    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b)"
-    r"|^(?:(?:first|next|then|finally|lastly),? )?"
-    r"(?=(?!\w+ing )\w+ (?:the|a|an|each|how|why|whether)\b))"
+    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b))"
 )
+
+_ORDER = (
+    r"^(?:(?:first|next|then|finally|lastly),? )?"
+    r"(?=(?!\w+ing )\w+ (?:the|a|an|each|how|why|whether)\b)"
+)
+"""The beginning of a sentence whose first word may be a verb, and may be any other."""
 
 _DETOUR = (
     r"(?: ?\b(?:(?:start|begin) (?:off )?by|try(?:ing)? to|attempt to|be able to|make sure to"
@@ -120,6 +124,7 @@ _DETOUR = (
 )
 
 _INTENT = rf"\b{_MODAL}{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
+"""What a verb in its base form follows."""
 
 _ASKS = r"\b(?:user|question|riddle|problem|puzzle|task)(?: here)?"
 
@@ -246,15 +251,20 @@ def name_again(title: str, earlier: Sequence[str]) -> Iterator[str]:
 MIN_VERB_CHARS = 4  # of a verb that is not among `VERBS`
 
 
-def _gerund(verb: str) -> str:
+def _known_gerund(verb: str) -> str:
     base, space, particle = verb.lower().partition(" ")
     if base in _PHRASES and (space or base != "answer"):
         return _PHRASES[base]
     known = _ENGLISH_VERBS.get(base)
-    is_long = len(base) > MIN_VERB_CHARS and not base.endswith("ing")
-    if not known and is_long and ENGLISH_GRAMMAR.may_be_verb(base):
-        known = gerund_of(base).capitalize()
     return f"{known}{space}{particle}" if known else ""
+
+
+def _gerund(verb: str) -> str:
+    """Return the gerund also of a word that is not known, but stands where a verb does."""
+    base, space, particle = verb.lower().partition(" ")
+    is_long = len(base) > MIN_VERB_CHARS and not base.endswith("ing")
+    made = gerund_of(base).capitalize() if is_long and ENGLISH_GRAMMAR.may_be_verb(base) else ""
+    return _known_gerund(verb) or (made and f"{made}{space}{particle}")
 
 
 _ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
@@ -285,7 +295,9 @@ def _finding(cut: Part, *rows: tuple[str, str, float]) -> tuple[Pattern, ...]:
 
 ENGLISH = (
     *patterns(
-        ENGLISH_GRAMMAR, (rf"{_INTENT}{_CHECKS} ", "Checking whether {object}", 4.2), cut="clause"
+        ENGLISH_GRAMMAR,
+        (rf"(?:{_ORDER}|{_INTENT}){_CHECKS} ", "Checking whether {object}", 4.2),
+        cut="clause",
     ),
     *_task(
         (r"\bsuspects? (?=(?:the|an?) )", "Considering {object}", 2.9),
@@ -293,10 +305,11 @@ ENGLISH = (
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
     ),
-    *patterns(ENGLISH_GRAMMAR, (_INTENT + _VERB, "{verb} {object}", 3.6),
+    *patterns(ENGLISH_GRAMMAR, (_INTENT + _VERB, "{verb} {object}", 3.6), verbs=_gerund),
+    *patterns(ENGLISH_GRAMMAR, (_ORDER + _VERB, "{verb} {object}", 3.6),
               (rf"^(?:(?:first |next )?step(?: \w+)?[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)",
                "{verb} {object}", 3.2),
-              verbs=_gerund),
+              verbs=_known_gerund),
     *_task(
         ((rf"(?:\basks?|\basking|\basked|wants? to (?:know|understand|find out)|{_ASKS} is)"
           r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who|when)\b)"),
