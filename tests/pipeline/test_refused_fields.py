@@ -71,6 +71,15 @@ async def test_what_the_client_sent_is_the_clients() -> None:
     assert (answer.status, answer.json, upstream.had()) == (400, error, [True])
 
 
+async def test_a_client_cannot_make_upstream_seem_to_refuse_a_field() -> None:
+    upstream = Strict("bad", {"error": SAYINGS["groq"]})  # the error repeats what the client sent
+    app = build_app("mounted", upstream, upstreams=[{"effort": "low"}])
+    answer = await call(app, PATHS["chat"], {**CHAT, "bad": "reasoning_effort is unsupported"})
+    await call(app, PATHS["chat"], CHAT)
+    efforts = ["reasoning_effort" in json.loads(each.body) for each in upstream.requests]
+    assert (answer.status, efforts) == (400, [True, False, True])
+
+
 async def test_any_other_refusal_passes_as_it_came() -> None:
     error = {"error": {"message": "The model reasoning_effort-9 is overloaded."}}
     upstream = Strict("reasoning_effort", error)
@@ -88,20 +97,20 @@ class TestWhatIsKnown:
     def test_it_expires(self) -> None:
         now = [0.0]
         fields = RefusedFields(lambda: now[0])
-        fields.note_refused(UPSTREAM, "m", "thinking")
+        fields.note_accepted(UPSTREAM, "m", (), ["thinking"])
         assert fields.those(REFUSED, UPSTREAM, "m") == {"thinking"}
         now[0] = FOUND_TTL
         assert not fields.those(REFUSED, UPSTREAM, "m")
 
     def test_what_was_taken_once_is_not_tried_for_each_request(self) -> None:
         fields = RefusedFields()
-        fields.note_taken(UPSTREAM, "m", ["thinking"])
+        fields.note_accepted(UPSTREAM, "m", ["thinking"], ())
         assert fields.those(TAKEN, UPSTREAM, "m") == {"thinking"}
         assert not fields.those(REFUSED, UPSTREAM, "m")
 
     def test_it_is_told_with_names_and_time_left(self) -> None:
         fields, other = RefusedFields(), RefusedFields()
-        fields.note_refused(UPSTREAM, "m", "thinking")
+        fields.note_accepted(UPSTREAM, "m", (), ["thinking"])
         ((words, seconds),) = fields.known(UPSTREAM)
         assert words == ("m", "thinking", REFUSED)
         other.take_over(UPSTREAM, words, seconds)

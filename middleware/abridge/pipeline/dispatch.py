@@ -237,8 +237,6 @@ class Dispatcher:
                 self._failover.note_refused_state(request.scope)
                 drops_state = "refused_state"
             except FieldRefused as refusal:
-                model = request.route.renames.to_upstream(request.model)
-                self._refused.note_refused(request.route.upstream, model, refusal.field)
                 refused |= {refusal.field}
             else:
                 return
@@ -283,13 +281,14 @@ class Dispatcher:
     def _try(self, prepared: PreparedRequest, app: ASGIApp) -> ASGIApp:
         """Return the application so that its refusal of state, or of what Abridge added, is noticed
         before the client is told."""
-        route, added = prepared.request.route, prepared.added
-        has_state = prepared.may_have_state and prepared.request.drops_state != "refused_state"
-        names = route.upstream, route.renames.to_upstream(prepared.request.model)
-        if not (has_state or (added and added - self._refused.those(TAKEN, *names))):
+        request, added = prepared.request, prepared.added
+        has_state = prepared.may_have_state and request.drops_state != "refused_state"
+        names = request.route.upstream, request.route.renames.to_upstream(request.model)
+        is_new = request.refused or (added and added - self._refused.those(TAKEN, *names))
+        if not (has_state or is_new):
             return app
-        note_taken = partial(self._refused.note_taken, *names, added)
-        return request_trial(app, added, note_taken, has_state=has_state)
+        note_accepted = partial(self._refused.note_accepted, *names, added, request.refused)
+        return request_trial(app, added, note_accepted, has_state=has_state)
 
     async def _have_compacted(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints

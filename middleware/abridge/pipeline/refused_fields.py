@@ -49,17 +49,24 @@ _log = logging.getLogger(__name__)
 class RefusedFields(Findings):
     """Whether upstreams take the fields that Abridge adds, by model and field."""
 
-    def note_refused(self, upstream: UpstreamSettings, model: str, field: str) -> None:
-        self.keep(upstream, model, field, REFUSED)
-        self.tell(upstream)
-        _log.warning(
-            "upstream %s: refused %s, which Abridge had added; left out for %g seconds",
-            *(upstream.name, field, FOUND_TTL),
-        )
-
-    def note_taken(self, upstream: UpstreamSettings, model: str, fields: Collection[str]) -> None:
-        for field in fields:
+    def note_accepted(
+        self,
+        upstream: UpstreamSettings,
+        model: str,
+        taken: Collection[str],
+        refused: Collection[str],
+    ) -> None:
+        """Note what a request had that was accepted, and what it had before it was sent again. Only
+        that shows what was refused: an error may repeat what a client sent."""
+        for field in taken:
             self.keep(upstream, model, field, TAKEN)
+        for field in refused:
+            self.keep(upstream, model, field, REFUSED)
+            self.tell(upstream)
+            _log.warning(
+                "upstream %s: refused %s, which Abridge had added; left out for %g seconds",
+                *(upstream.name, field, FOUND_TTL),
+            )
 
     def those(self, value: str, upstream: UpstreamSettings, model: str) -> frozenset[str]:
         """Return the fields that a model is known to have `REFUSED` or `TAKEN`."""
@@ -68,15 +75,15 @@ class RefusedFields(Findings):
 
 
 def request_trial(
-    app: ASGIApp, added: Collection[str], note_taken: Callable[[], None], *, has_state: bool
+    app: ASGIApp, added: Collection[str], note_accepted: Callable[[], None], *, has_state: bool
 ) -> Trial:
     """Return an application that may refuse the reasoning state in a request, or one of the fields
     that Abridge `added`: then it raises StateRefused or FieldRefused, and nothing was sent to the
-    client. `note_taken` is called if it takes them."""
+    client. `note_accepted` is called if it does not refuse."""
 
     def must_withhold(status: int) -> bool:
         if status < min(REFUSALS):
-            note_taken()
+            note_accepted()
         return status in REFUSALS
 
     def check(_: int, body: bytes) -> None:
