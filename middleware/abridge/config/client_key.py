@@ -127,6 +127,10 @@ class ClientKey(Limits):
         """The limits of its team; None if it has no team, or one without limits."""
         return self._team_limits
 
+    def join(self, team: Team | None) -> None:
+        """Take over the limits of its team."""
+        self._team_limits = team
+
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(map(translate, self.models)))
@@ -203,7 +207,7 @@ def parse_keys(text: str) -> KeyTable:
         if len(found) > MAX_KEYS:
             raise SettingsError(f"there are {len(found)} {kind}; at most {MAX_KEYS} are allowed")
     for key in keys.values():
-        key._team_limits = teams.get(key.team or "")  # noqa: SLF001 -- its own class
+        key.join(teams.get(key.team or ""))
     return keys
 
 
