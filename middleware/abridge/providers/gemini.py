@@ -3,7 +3,7 @@ per family.
 
 Facts only. Sources: Google's pages on thinking, thought signatures and function calling
 (ai.google.dev: gemini-api/docs) and on thinking levels (docs.cloud.google.com:
-gemini-enterprise-agent-platform/models/thinking), 2026-11.
+gemini-enterprise-agent-platform/models/thinking, /models/guides/gemini-4-hydrogen), 2026-11.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-LEVELS = ("minimal", "low", "medium", "high")
+LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 """Thinking levels, the least first."""
 
 GEMINI_SUMMARIES = (
@@ -51,6 +51,7 @@ GEMINI_MODELS = (
     GeminiCapabilities(
         ("*gemini-3-flash*", "*gemini-3.[156]-flash*"), levels=("minimal", "low", "medium", "high")
     ),
+    GeminiCapabilities(("*gemini-4-hydrogen*",), levels=("low", "medium", "high", "xhigh")),
     GeminiCapabilities(
         ("*gemini-2.5-pro*",),
         thinking="budget",

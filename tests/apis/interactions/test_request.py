@@ -280,6 +280,8 @@ class TestThinking:
             (FLASH, "new", {}),
             (PRO, "medium", {"thinking_level": "low"}),
             ("gemini-4-argon", "medium", {"thinking_level": "medium"}),
+            ("gemini-4-argon", "xhigh", {"thinking_level": "high"}),
+            ("gemini-4-hydrogen", "xhigh", {"thinking_level": "xhigh"}),
             (BUDGET, "minimal", {"thinking_level": "low"}),
         ],
     )

@@ -16,8 +16,8 @@ from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.gemini import LEVELS, GeminiCapabilities
 
-BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
-"""Tokens to think with, by effort, for models that take a budget (ai.google.dev:
+BUDGETS = {"low": 1024, "medium": 8192, "high": 24576}
+"""Tokens to think with, by level, for models that take a budget (ai.google.dev:
 gemini-api/docs/openai)."""
 
 NO_SIGNATURE = "skip_thought_signature_validator"
@@ -73,16 +73,16 @@ def _known_budget(budget: int) -> int:
 
 
 def known_level(effort: str | None) -> str | None:
-    """Return the level of an effort; None if it names none. More than `high` is `high`."""
-    if effort in ("xhigh", "max"):
-        return "high"
-    return effort if effort in LEVELS else None
+    """Return the level of an effort; None if it names none."""
+    level = LEVELS[-1] if effort == "max" else effort
+    return level if level in LEVELS else None
 
 
 def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
+    supported = supported_level(level, capabilities)
     if capabilities.thinking != "level":
-        return {"thinkingBudget": BUDGETS[level]}
-    return {"thinkingLevel": supported_level(level, capabilities)}
+        return {"thinkingBudget": BUDGETS[supported]}
+    return {"thinkingLevel": supported}
 
 
 def supported_level(level: str, capabilities: GeminiCapabilities) -> str:
