@@ -211,6 +211,8 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
                 ("http://x/v1?key=sk-secret", "an address without credentials, query, fragment"),
                 ("http://x:99999/v1", "an address without credentials, query, fragment or invalid"),
                 ("http://x y/v1", "an address with a valid host name or IP address"),
+                ("http://x..y/v1", "an address with a valid host name or IP address"),
+                (f"http://{64 * 'x'}.y/v1", "an address with a valid host name or IP address"),
             )
         ),
         # secrets where others belong

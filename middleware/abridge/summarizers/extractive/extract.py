@@ -20,6 +20,7 @@ from traceback import format_tb
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
+from abridge.core.segmenter import WIDE_RUN
 from abridge.core.styles import STYLES
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
@@ -28,7 +29,7 @@ from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.scoring import Candidate, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 from abridge.summarizers.extractive.titles.make import make_title
-from abridge.summarizers.extractive.words import WIDE_CHAR, topic_words
+from abridge.summarizers.extractive.words import topic_words
 from abridge.work import Work
 
 MAX_INPUT_CHARS = 20_000  # that are read: a third from the head, the rest from the tail
@@ -145,9 +146,9 @@ def _join(chosen: Iterable[Candidate]) -> str:
     joined, last = "", -9
     for one in sorted(chosen, key=lambda one: one.position):
         text = (one.tied if one.position == last + 1 else one.text).rstrip(_LOOSE_END_CHARS)
-        wide = bool(WIDE_CHAR.match(text[-1]))
+        wide = bool(WIDE_RUN.match(text[-1]))
         stop = "" if _PUNCTUATED.search(text) else "。" if wide else "."
-        space = "" if not joined or WIDE_CHAR.match(joined[-1]) else " "
+        space = "" if not joined or WIDE_RUN.match(joined[-1]) else " "
         joined += space + text + stop
         last = one.position
     return joined

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from operator import add
 
-from abridge.core.segmenter import WIDE_CHARS, WIDE_LETTERS
+from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN
 
-WIDE_CHAR = re.compile(f"[{WIDE_CHARS}]")
-
-_WIDE_RUN = re.compile(f"[{WIDE_LETTERS}]+")
+_WIDE_LETTERS = re.compile(f"[{WIDE_LETTERS}]+")
 _WORD = re.compile(r"[^\W\d_]+")
 
 _LETTER_BYTES = (
@@ -39,7 +37,7 @@ STOP_WORDS = words_of(
 
 def is_wide(text: str) -> bool:
     """Return true if a text is in a script without spaces, at least in part."""
-    return not text.isascii() and WIDE_CHAR.search(text) is not None
+    return not text.isascii() and WIDE_RUN.search(text) is not None
 
 
 def topic_words(text: str) -> frozenset[str]:
@@ -48,7 +46,7 @@ def topic_words(text: str) -> frozenset[str]:
     found = frozenset(_LONG_WORD.findall(text)) - STOP_WORDS
     if text.isascii():
         return found
-    if runs := _WIDE_RUN.findall(text):
+    if runs := _WIDE_LETTERS.findall(text):
         return found.union(*[map(add, run, run[1:]) for run in runs])
     return found.union([word for word in _WORD.findall(text) if len(word) > 3]) - STOP_WORDS
 
