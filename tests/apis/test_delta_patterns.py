@@ -586,6 +586,18 @@ def write_all(frames: list[bytes], display: Display, *, by_patterns: bool) -> li
 PADDING = (None, '"ab"', '""', '"a.b-0_c"', '"\\u0070"', '"ü"', "7", "[7]")
 
 
+@pytest.mark.parametrize("name", ["p", "obfuscation"])
+def test_padding_spelled_with_an_escape_goes_out_as_if_each_frame_were_parsed(name: str) -> None:
+    frames = [
+        chunk({"reasoning_content": "0"}).replace(
+            b"}\n\n", b',"%b":%b}\n\n' % (name.encode(), value)
+        )
+        for value in (b'"\\u0070"', b'"\\u0070"', b'"ab"', b'"abc"')
+    ]
+    slow, fast = (write_all(frames, Display(), by_patterns=way) for way in (False, True))
+    assert fast == slow
+
+
 @pytest.mark.parametrize("display", [Display(), Display(obfuscate=True)])
 @given(data=st.data())
 def test_reasoning_moves_to_another_field_as_if_each_frame_were_parsed(

@@ -315,7 +315,10 @@ def _find_written(
     carried: bytes, key: bytes, text: str, values: Mapping[bytes, bytes]
 ) -> _Written | None:
     """Find how bytes that are written anew follow from a text. Of these other values, which vary in
-    upstream's frame, only padding may be in them: others the reader left out, or set its own."""
+    upstream's frame, only padding may be in them: others the reader left out, or set its own. A
+    value with an escape may be in them as well, spelled otherwise."""
+    if any(b"\\" in value for value in values.values()):
+        return None
     span = _find_text(carried, key, text)
     others = [name for name, value in values.items() if _has_value(carried, name, value)]
     if span is None or others not in ([], [COPIED_FIELD]):
