@@ -31,6 +31,7 @@ from abridge.apis.chat.chunks import (
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
+    CallFragment,
     CallNumbers,
     ChatMessageAccumulator,
     ChunkText,
@@ -39,7 +40,6 @@ from abridge.apis.chat.chunks import (
     get_header,
     has_cut_call,
     has_other_fields,
-    kind_of_call,
     read_annotations,
     read_listed,
 )
@@ -625,9 +625,7 @@ class ChoiceReader(ABC):
 
     def _complete_call(self, call: Json) -> Json:
         """Add the type to the fragment that begins a call, and to any its index."""
-        kind, index, identity = kind_of_call(call), call.get("index"), string(call.get("id"))
-        payload = call.get(kind)
-        name = string(payload.get("name")) if isinstance(payload, dict) else ""
+        index, (kind, identity, name, _) = call.get("index"), CallFragment.read(call)
         if (identity or name) and not call.get("type"):
             call = {**call, "type": kind}
         number = self._call_numbers.find(index, identity, name)
@@ -877,6 +875,8 @@ class DetailedChoice(ChoiceReader):
         """Read the reasoning of a delta, and opaque state, which may come alone. Blank reasoning
         opens no stretch, and is held back for the one that comes next."""
         state, opening = read_state(delta), list[Event]()
+        if found is None and not state:
+            return []  # the usual case of an answer
         if state and not (self.reasoning_open or self.finished):
             opening.append(self.open_reasoning(found.field if found is not None else ""))
         was_open = self.reasoning_open

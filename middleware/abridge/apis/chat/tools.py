@@ -13,7 +13,7 @@ from functools import partial
 
 from abridge.apis import sse
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
+from abridge.apis.chat.chunks import CallFragment
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_ITEM,
@@ -147,12 +147,10 @@ class ToolCallFragments:
         return call is not None and not call.lacks_arguments
 
     def _read_fragment(self, fragment: Json) -> ToolCallDelta | None:
-        kind = kind_of_call(fragment)
-        custom, payload = kind == "custom", as_object(fragment.get(kind))
-        name, text = string(payload.get("name")), payload.get(ARGUMENTS_FIELDS[kind])
-        if not isinstance(text, str):  # some servers give arguments as an object
+        kind, identity, name, text = CallFragment.read(fragment)
+        if not isinstance(text, str):
             text = dumps(text).decode() if isinstance(text, dict) else ""
-        call = self.find(fragment["index"], string(fragment.get("id")), name)
+        call, custom = self.find(fragment["index"], identity, name), kind == "custom"
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
             told = ToolCallDelta(
@@ -274,9 +272,9 @@ class ChatCallAttribution(CallAttribution):
 
     def _attribute_fragment(self, lane: int, call: Json, index: int) -> Json:
         """Return a call's fragment, with the attribution if it is the first of its call."""
-        call_id, payload = string(call.get("id")), as_object(call.get(kind_of_call(call)))
+        _, call_id, name, _ = CallFragment.read(call)
         calls = self._calls.setdefault(lane, ToolCallFragments(lane))
-        known = calls.find(index, call_id, string(payload.get("name")))
+        known = calls.find(index, call_id, name)
         if known.attribution is None:
             known.attribution = self.turns[lane].attribute_call()
             return attribute_call(call, known.attribution, call_id)
