@@ -47,6 +47,7 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
+    LIST_FIELDS,
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
@@ -298,7 +299,7 @@ class ChatReader:
         it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
-        is_known = self._started and self._carries_frames
+        is_known = self._started and (self._carries_frames or LISTS_OF_SOURCES.isdisjoint(chunk))
         events = [] if is_known else self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
@@ -874,9 +875,9 @@ class DetailedChoice(ChoiceReader):
     def _read_reasoning(self, delta: Json, found: FoundReasoning | None) -> list[Event]:
         """Read the reasoning of a delta, and opaque state, which may come alone. Blank reasoning
         opens no stretch, and is held back for the one that comes next."""
-        state, opening = read_state(delta), list[Event]()
-        if found is None and not state:
+        if found is None and delta.keys().isdisjoint(LIST_FIELDS):
             return []  # the usual case of an answer
+        state, opening = read_state(delta), list[Event]()
         if state and not (self.reasoning_open or self.finished):
             opening.append(self.open_reasoning(found.field if found is not None else ""))
         was_open = self.reasoning_open

@@ -622,7 +622,7 @@ class WrittenOutput:
                 tool = self._tools.get(event.name)
                 item = WrittenCall(event, tool, len(self.items), self._mint_id)
                 begun += self._add_item(item)
-            return begun + item.write(event.arguments)
+            return begun + item.write(event.arguments) if event.arguments else begun
         if not isinstance(item, WrittenMessage) or item.number != event.message_index:
             begun = self.finish()
             number, index = event.message_index, len(self.items)
@@ -852,7 +852,7 @@ class WrittenCall(WrittenItem):
         return self._content.add_text(event.arguments) if event.call_index == self.number else None
 
     def write(self, arguments: str) -> _Written:
-        said = self._content.write(arguments) if arguments else []
+        said = self._content.write(arguments)
         return said if self._streams else []
 
     def end(self) -> _Written:
