@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import is_, is_not
 
@@ -757,7 +757,7 @@ class FramedChoice(ChoiceReader):
         if choice.get("finish_reason"):
             events += self.close_reasoning()
             events += [self.say_nothing()] if separate_finish or not answer else []
-        return self._attach_fields(events, choice, OtherFields.from_choice(choice, delta))
+        return self._attach_fields(events, choice, *other_fields(choice, delta))
 
     def _split_answer(self, delta: Json) -> list[Event]:
         """Make the event of the delta's part of the answer, if it holds any."""
@@ -769,15 +769,17 @@ class FramedChoice(ChoiceReader):
         text, said = read_answer_text(answer.get("content")), self._wrap_delta(answer)
         return [*self.close_reasoning(), ContentDelta(self.lane, None, text, said=said)]
 
-    def _attach_fields(self, events: list[Event], choice: Json, others: OtherFields) -> list[Event]:
+    def _attach_fields(
+        self, events: list[Event], choice: Json, of_delta: Json, of_choice: Json
+    ) -> list[Event]:
         """Add the finish reason and the unknown fields to the last event that says something."""
-        if others and not any(event.said for event in events):
+        if (of_delta or of_choice) and not any(event.said for event in events):
             events.append(self.say_nothing())
         last = next((event.said[0] for event in reversed(events) if event.said), None)
         if last is not None:
-            last["delta"] = {**last["delta"], **others.delta}
+            last["delta"] = {**last["delta"], **of_delta}
             last["finish_reason"] = choice.get("finish_reason")
-            last.update(others.choice)
+            last.update(of_choice)
         return events
 
 
@@ -795,34 +797,22 @@ _KNOWN_FIELDS = _HANDLED_FIELDS.union(REASONING_FIELDS)
 _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
 
 
-@dataclass(slots=True, frozen=True)
-class OtherFields:
-    """Fields of a delta and of its choice that hold neither reasoning nor answer."""
-
-    delta: Json
-    choice: Json
-
-    @classmethod
-    def from_choice(cls, choice: Json, delta: Json) -> OtherFields:
-        others = _other_fields(delta, _HANDLED_FIELDS)
-        return cls(
-            {key: others[key] for key in others if not is_reasoning_field(key, others[key])},
-            _other_fields(choice, _CHUNK_CHOICE_FIELDS),
-        )
-
-    def __len__(self) -> int:
-        return len(self.delta) + len(self.choice)
+def other_fields(choice: Json, delta: Json) -> tuple[Json, Json]:
+    """Return the fields of a delta and of its choice that hold neither reasoning nor answer."""
+    others = _without(_HANDLED_FIELDS, delta)
+    of_delta = {key: others[key] for key in others if not is_reasoning_field(key, others[key])}
+    return of_delta, _without(_CHUNK_CHOICE_FIELDS, choice)
 
 
 def loses_fields(choice: Json) -> bool:
     """Return whether a choice with one text holds anything that is lost where that is not shown."""
     delta = choice["delta"]
     if delta.keys() <= _KNOWN_FIELDS:  # the usual case
-        return bool(_other_fields(choice, _CHUNK_CHOICE_FIELDS))
-    return bool(OtherFields.from_choice(choice, delta))
+        return bool(_without(_CHUNK_CHOICE_FIELDS, choice))
+    return any(other_fields(choice, delta))
 
 
-def _other_fields(fields: Json, known: frozenset[str]) -> Json:
+def _without(known: frozenset[str], fields: Json) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 

@@ -78,7 +78,6 @@ from abridge.apis.responses.items import (
     OutputItem,
     OutputItems,
     StreamedPart,
-    Telling,
     content_kind_of,
     event_text,
     is_reasoning_content,
@@ -915,6 +914,9 @@ HOSTED_TYPES = frozenset(
 )
 """Types of items that upstream handles itself, without an answer from the client."""
 
+TOLD_TYPES = ("message", *CALL_TYPES)
+"""Types of items that other APIs have, too."""
+
 PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
@@ -945,9 +947,9 @@ class ToldItems(ItemReader):
 
     def _begin_answer(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
         begun = PartStarted(LANE, None, part=item.part)
-        if item.type == "message" or item.type in CALL_TYPES:
+        if item.type in TOLD_TYPES:
             item.contents.takes_rest = "last part"
-            item.telling = Telling(has_place=True, is_named=item.type == "message")
+            item.telling.is_named = item.type == "message"
             return [begun, *self._call_start(item, item.added)]
         self._output.faults += item.type not in HOSTED_TYPES
         if item.type in HOSTED_TYPES:
@@ -962,7 +964,7 @@ class ToldItems(ItemReader):
     def _read_item(
         self, item: OutputItem | None, event: Json, _frame: bytes | None
     ) -> list[Event] | None:
-        if item is None or not item.telling.has_place:
+        if item is None or item.type not in TOLD_TYPES:
             return []
         if event.get("type") not in EVENT_STAGES:
             cites = item.telling.is_named and event.get("type") == ANNOTATION_ADDED
@@ -980,7 +982,7 @@ class ToldItems(ItemReader):
         return [*deltas, *self._check(item)] if is_end else deltas
 
     def _read_end(self, item: OutputItem, done: Json) -> list[Event]:
-        return self._rest(item, done) if item.telling.has_place else []
+        return self._rest(item, done) if item.type in TOLD_TYPES else []
 
     def _end_answer(self, item: OutputItem, done: Json, _frame: bytes | None) -> list[Event]:
         if item.type in CALL_TYPES:
