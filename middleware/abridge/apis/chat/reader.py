@@ -153,7 +153,7 @@ class ChatReader:
         self._carries_frames = not translates
         self._makes_envelopes = display.seal is not None and not translates
         self._listed: list[CitationDelta] = []  # sources that no choice names
-        new_choice = partial(DetailedChoice, listed=self._listed) if translates else FramedChoice
+        new_choice = partial(TranslatedChoice, listed=self._listed) if translates else FramedChoice
         self._choices: ByNumber[int, ChoiceReader] = ByNumber(
             partial(new_choice, profile=profile, display=display, limit=limit)
         )
@@ -816,7 +816,7 @@ def _without(known: frozenset[str], fields: Json) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
-class DetailedChoice(ChoiceReader):
+class TranslatedChoice(ChoiceReader):
     """Read a choice into events without frames, for a client of another API. They say in detail
     what it holds: its text with log probabilities, its refusal, each fragment of a call as a piece
     of its call, opaque state after the reasoning it belongs to, its sources, and the finish reason.
@@ -871,8 +871,7 @@ class DetailedChoice(ChoiceReader):
         if state and not (self.reasoning_open or self.finished):
             opening.append(self.open_reasoning(found.field if found is not None else ""))
         was_open = self.reasoning_open
-        said = found is not None and found.text
-        thoughts = self._make_reasoning(found, None) if found is not None and said else []
+        thoughts = self._make_reasoning(found, None) if found is not None and found.text else []
         if state and was_open:
             thoughts = insert_state(thoughts, state, self.lane)
         elif not self.reasoning_open:

@@ -7,8 +7,8 @@ recognised by its pattern (`delta_patterns.py`).
 What is read is the same whoever the client is. Where it speaks this API, events also carry frames:
 upstream's bytes, repaired where it was sloppy, or new ones where it left an event out. Only then is
 an item of the answer kept open, since items follow each other there. For a client of another API
-what is but a frame is dropped, and what it was told is held against final texts (`ToldItems`):
-no frame will repeat them.
+what is but a frame is dropped, and what it was told is held against final texts, which no frame
+will repeat (`TranslatedItems`).
 
 Everything is in one lane. An item's number is its `output_index`.
 """
@@ -168,7 +168,7 @@ class ResponsesReader:
         self._texts: ShownItems | None = None
         if expects_thinking(profile, display):
             self._texts = ShownItems(profile, display, limit, self._output, make_frame)
-        read_items = ToldItems if translates else ItemReader
+        read_items = TranslatedItems if translates else ItemReader
         self._items = read_items(self._output, make_frame, limit, display, self._texts)
         self.continuation: Continuation | None = None
         self._lifecycle = ResponseLifecycle()
@@ -921,7 +921,7 @@ PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
 
-class ToldItems(ItemReader):
+class TranslatedItems(ItemReader):
     """Read items for a client of another API.
 
     A message becomes the pieces of its text, a call its head and the pieces of its arguments. Items
