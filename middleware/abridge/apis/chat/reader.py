@@ -20,7 +20,6 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -153,7 +152,7 @@ class ChatReader:
         self._carries_frames = not translates
         self._makes_envelopes = display.seal is not None and not translates
         self._listed: list[CitationDelta] = []  # sources that no choice names
-        new_choice = partial(TranslatedChoice, listed=self._listed) if translates else FramedChoice
+        new_choice = partial(TranslatedChoice, listed=self._listed) if translates else ChoiceReader
         self._choices: ByNumber[int, ChoiceReader] = ByNumber(
             partial(new_choice, profile=profile, display=display, limit=limit)
         )
@@ -549,8 +548,12 @@ def _is_empty(event: Event) -> bool:
 # One choice
 
 
-class ChoiceReader(ABC):
-    """Read the deltas of one choice into events."""
+class ChoiceReader:
+    """Read the deltas of one choice into events that say what of it goes into their frames.
+
+    A delta that holds one kind of thing keeps its shape. One that holds several becomes several
+    events: the role first, then reasoning, then the answer; unknown fields go with the last.
+    """
 
     reads_logprobs = False  # events have them
     calls: ToolCallFragments | None = None  # where events tell their pieces apart
@@ -654,12 +657,6 @@ class ChoiceReader(ABC):
         self.announced = True
         return events
 
-    @abstractmethod
-    def _read_delta(
-        self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
-    ) -> list[Event]:
-        """Read a choice with this delta, in which this reasoning was found."""
-
     def continuation_of(self, chunk: Json, found: ChunkText) -> Continuation | None:
         """Return how a chunk is gone on with of which a text is all that was to be said."""
         choice, calls, is_reasoning = chunk["choices"][0], self.calls, found.is_reasoning
@@ -700,17 +697,12 @@ class ChoiceReader(ABC):
     def _wrap_delta(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]
 
-
-class FramedChoice(ChoiceReader):
-    """Read a choice into events that say what of it goes into their frames.
-
-    A delta that holds one kind of thing keeps its shape. One that holds several becomes several
-    events: the role first, then reasoning, then the answer; unknown fields go with the last.
-    """
+    # A delta
 
     def _read_delta(
         self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[Event]:
+        """Read a choice with this delta, in which this reasoning was found."""
         finish = bool(choice.get("finish_reason"))
         if not ((self.announced and delta.get("role")) or (finish and separate_finish)):
             if found is None:
@@ -846,10 +838,10 @@ class TranslatedChoice(ChoiceReader):
     def _read_delta(
         self, choice: Json, delta: Json, found: FoundReasoning | None, **_: bool
     ) -> list[Event]:
-        events = self._read_reasoning(delta, found)
+        events = self._translate_reasoning(delta, found)
         if _has_answer(delta):
             events += self.close_reasoning()
-            events += self._read_answer(choice, delta, is_whole=found is None)
+            events += self._translate_answer(choice, delta, is_whole=found is None)
         if choice.get("finish_reason"):
             events += self.close_reasoning()
             events += self._read_finish(choice)
@@ -862,7 +854,7 @@ class TranslatedChoice(ChoiceReader):
         self._has_reasoned = True
         return super().open_reasoning(field)
 
-    def _read_reasoning(self, delta: Json, found: FoundReasoning | None) -> list[Event]:
+    def _translate_reasoning(self, delta: Json, found: FoundReasoning | None) -> list[Event]:
         """Read the reasoning of a delta, and opaque state, which may come alone. Blank reasoning
         opens no stretch, and is held back for the one that comes next."""
         if found is None and delta.keys().isdisjoint(LIST_FIELDS):
@@ -884,7 +876,7 @@ class TranslatedChoice(ChoiceReader):
                 first.text, self._held_blank = self._held_blank + first.text, ""
         return opening + thoughts
 
-    def _read_answer(self, choice: Json, delta: Json, *, is_whole: bool) -> list[Event]:
+    def _translate_answer(self, choice: Json, delta: Json, *, is_whole: bool) -> list[Event]:
         """Read what a choice says of the answer; with `is_whole` it says nothing else."""
         events, content = list[Event](), delta.get("content")
         if content and (text := read_answer_text(content)):

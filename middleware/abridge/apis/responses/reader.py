@@ -181,7 +181,7 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        texts = self._texts.dropped if self._texts is not None else 0
+        texts = self._texts.thinking.dropped if self._texts is not None else 0
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
         return texts + rebuilt + self._items.foreign
 
@@ -514,8 +514,10 @@ class ItemReader:
         if not self._is_next_text(item, event):
             return None
         contents = item.native if part.content_kind is SUMMARY else item.contents
-        found, texts = contents.continuation_of(event, part), self._texts
-        return found if found is None or texts is None else found.looked_at(texts.accepts(part))
+        found = contents.continuation_of(event, part)
+        if found is None or self._texts is None:
+            return found
+        return found.looked_at(self._texts.thinking.accepts(part))
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
