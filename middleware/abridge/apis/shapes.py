@@ -28,7 +28,7 @@ from abridge.stages.hidden_thinking import (
     ThinkingFilter,
     visible_text,
 )
-from abridge.stages.tag_forms import FORMS, PHRASES, may_hold_thinking
+from abridge.stages.tag_forms import FORMS, PHRASES, SIGN, may_hold_thinking
 
 DROPPED: Final = object()
 """Returned for a value that does not have its shape."""
@@ -174,7 +174,7 @@ def _matching(pattern: re.Pattern[str]) -> Shape:
     def match(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, str):
             return None if value is None else drops.drop(value)
-        is_name = pattern.fullmatch(value) and not may_hold_thinking(value)
+        is_name = pattern.fullmatch(value) and not (SIGN.search(value) and may_hold_thinking(value))
         return value if is_name or value in drops.own_names else drops.drop(value)
 
     return match

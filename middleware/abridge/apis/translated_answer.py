@@ -67,6 +67,8 @@ class Content(Protocol):
 class TranslatedAnswer(ABC):
     """One answer. A stream fails once more than `limit` characters came of it."""
 
+    _drops_reasoning = False  # the client did not ask for it
+
     def __init__(self, content: Content, limit: int) -> None:
         self._content = content
         self._order = CallOrder()
@@ -96,10 +98,11 @@ class TranslatedAnswer(ABC):
         """
         if not self._has_started or self._is_over or event.lane != CHOICE:
             return None
-        size, call = text_size(event), event if isinstance(event, ToolCallDelta) else None
-        if size > self._room_left or (call is not None and not self._order.is_next(call)):
+        call = event if isinstance(event, ToolCallDelta) else None
+        if call is not None and not self._order.is_next(call):
             return None
-        added = self._content.add_text(event)
+        size = text_size(event)
+        added = self._content.add_text(event) if size <= self._room_left else None
         if added is not None:
             self._room_left -= size
             if call is not None:
@@ -138,8 +141,12 @@ class TranslatedAnswer(ABC):
 
     def _write(self, event: Event) -> WireEvents:
         match event:
+            case CitationDelta():
+                self._citations.append(event)
+                return self._cite()
             case ContentDelta():
-                return self._write_answer(event)
+                said = self._place(event)
+                return [*said, *self._cite()] if self._citations else said
             case Finished():
                 self._finished = event
                 return self._finish(is_cut=event.reason in CUT_REASONS)
@@ -149,7 +156,7 @@ class TranslatedAnswer(ABC):
                 self._error = event.error
             case ResponseEnded():
                 return self._end(event)
-            case _:
+            case _ if not self._drops_reasoning:
                 return self._place(event)
         return []
 
@@ -162,18 +169,12 @@ class TranslatedAnswer(ABC):
         rest = [said for one in self._order.rest() for said in self._content.write(one)]
         return [*rest, *self._content.finish()]
 
-    def _write_answer(self, event: ContentDelta) -> WireEvents:
-        """Write a piece of the answer. Sources are named in the open text; without one, they wait
-        for the next."""
-        if isinstance(event, CitationDelta):
-            self._citations.append(event)
-            said = list[tuple[str, Json]]()
-        else:
-            said = [*self._place(event)]
-        if self._citations and self._content.has_open_text:
-            waiting, self._citations = self._citations, []
-            said += (one for citation in waiting for one in self._content.cite(citation))
-        return said
+    def _cite(self) -> WireEvents:
+        """Name sources in the open text; without one, they wait for the next."""
+        if not self._content.has_open_text:
+            return []
+        waiting, self._citations = self._citations, []
+        return [said for citation in waiting for said in self._content.cite(citation)]
 
     def _other_fields(self, name: str, write: Callable[[CitationDelta], Json]) -> Json:
         """Return what no item or block can say: under this name the sources that came after their

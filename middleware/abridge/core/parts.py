@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TypeAlias
 
+from abridge.core.by_number import ByNumber
 from abridge.core.conversation import ItemKey
 from abridge.core.events import (
     ErrorDetail,
@@ -354,16 +355,11 @@ class Lane:
         self.held_since = self.due = None
 
 
-class Lanes(dict[int | None, Lane]):
-    """The lanes of a response by number, each made when it is first asked for."""
+class Lanes(ByNumber["int | None", Lane]):
+    """The lanes of a response."""
 
     def __init__(self, grace: float) -> None:
-        super().__init__()
-        self._grace = grace
-
-    def __missing__(self, number: int | None) -> Lane:
-        lane = self[number] = Lane(self._grace)
-        return lane
+        super().__init__(lambda _: Lane(grace))
 
     @property
     def all_items(self) -> Iterator[ReasoningItem]:

@@ -56,14 +56,9 @@ class ExchangeRecorder:
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events that are being sent to the client."""
-        record = self.record
-        now = record.clock() - record.began
+        now = self.record.clock() - self.record.began
         for event in events:
-            if type(event) is ReasoningDelta:
-                if event.text:
-                    record.characters += len(event.text)
-                    record.thinking = (record.thinking or (now,))[0], now
-            elif (take := self._TAKERS.get(type(event))) is not None:
+            if (take := self._TAKERS.get(type(event))) is not None:
                 take(self, event, now)
 
     def call_started(self, part: int) -> None:
@@ -106,6 +101,11 @@ class ExchangeRecorder:
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
 
+    def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
+        if event.text:
+            self.record.characters += len(event.text)
+            self.record.thinking = (self.record.thinking or (now,))[0], now
+
     def _take_piece(self, event: ContentDelta, now: float) -> None:
         """Count a piece of the answer. Of what passes in a frame only text counts: what else is in
         there, not every reader says."""
@@ -143,6 +143,7 @@ class ExchangeRecorder:
             self.record.note_error(event.error.code)
 
     _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
+        ReasoningDelta: _take_reasoning,
         **dict.fromkeys((ContentDelta, RefusalDelta, ToolCallDelta), _take_piece),
         SummaryPartAdded: _take_part_added,
         SummaryTextDelta: _take_part_text,

@@ -24,14 +24,12 @@ from abridge.apis.compaction.responses import (
     compaction_item,
     kept_items,
     open_calls,
-    read_threshold,
     retained_items,
     without_compaction,
     without_summaries,
 )
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, objects, string
-from abridge.apis.responses.api import RESPONSES
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw
@@ -148,21 +146,23 @@ class Compactor:
         """Answer a request that asks for a compaction, unless upstream makes it. Return False for
         any other. Raises RequestError."""
         form = request.api.compaction
-        if form is None or self._leaves_to_upstream(request, upstream):
+        if form is None or self._leaves_to_upstream(request, form, upstream):
             return False
         if request.compacts or form.is_asked(request.body):
             await self.answer(request, upstream, endpoints)
             return True
-        threshold = read_threshold(request.body) if request.api is RESPONSES else None
+        threshold = form.read_threshold(request.body)
         if threshold is not None:
             await self._answer_shortened(request, upstream, endpoints, threshold)
         return threshold is not None
 
-    def _leaves_to_upstream(self, request: ApiRequest, upstream: UpstreamApi) -> bool:
+    def _leaves_to_upstream(
+        self, request: ApiRequest, form: CompactionForm, upstream: UpstreamApi
+    ) -> bool:
         """Return whether upstream compacts conversations itself. What its answer says of one may
         quote reasoning, unless it is opaque, and its own endpoint's is not read here."""
         route = request.route
-        is_opaque = request.api is RESPONSES and not request.compacts
+        is_opaque = form.is_opaque and not request.compacts
         return (
             self._settings.kind == "auto"
             and upstream is request.api.upstream

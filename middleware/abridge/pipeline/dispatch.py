@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps
-from abridge.apis.messages.api import MESSAGES
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
@@ -372,8 +371,10 @@ class Dispatcher:
         if self._memory.for_route(request.route).store is None:
             return False
         attempt: Attempt | None = request.scope.get(ATTEMPT)
-        wants_state = request.api is MESSAGES or request.wants_opaque_state(request.body) is True
-        if attempt is not None and attempt.stands_in and wants_state:
+        returns_state = (
+            request.api.returns_signatures or request.wants_opaque_state(request.body) is True
+        )
+        if attempt is not None and attempt.stands_in and returns_state:
             return True
         upstream, store = request.route.upstream, request.body.get("store")
         may_store = request.api.upstream.stores_responses and store in (None, True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from abridge.core.answer import Attribution, AttributionKind, AttributionPart
+from abridge.core.by_number import ByNumber
 from abridge.core.events import (
     Event,
     NativeSummary,
@@ -154,13 +155,13 @@ class CallAttribution:
         shows_state: bool = True,
         joins_stretches: bool = False,
     ) -> None:
-        self._limit = limit
         self._shows_raw = shows_raw
         self._shows_summary = shows_summary
-        self._native = native
         self._shows_state = shows_state
         self._joins_stretches = joins_stretches
-        self._turns: dict[int, LaneAttributor] = {}
+        self.turns: ByNumber[int, LaneAttributor] = ByNumber(
+            lambda _: LaneAttributor(limit, native=native)
+        )
 
     def take(self, events: Iterable[Event]) -> None:
         """Take events in the order in which they are written."""
@@ -170,12 +171,7 @@ class CallAttribution:
     def note(self, event: Event) -> None:
         note = self._NOTES.get(type(event))
         if note is not None and event.lane is not None:
-            note(self, self.turn(event.lane), event)
-
-    def turn(self, lane: int) -> LaneAttributor:
-        if lane not in self._turns:
-            self._turns[lane] = LaneAttributor(self._limit, native=self._native)
-        return self._turns[lane]
+            note(self, self.turns[event.lane], event)
 
     def _start_stretch(self, turn: LaneAttributor, _: ReasoningStarted) -> None:
         turn.stretches += 1

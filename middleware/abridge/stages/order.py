@@ -144,17 +144,14 @@ class Order:
             return
         is_end = isinstance(event, ENDS) and event.part is part
         if part is not self._open and not is_end:
-            self._open_part(part, event)
+            self._end_open(part)
+            self._open, self._lane = part, event.lane
+            self._arguments = _Arguments(part) if part.kind == "call" else None
         self._out.append(event)
         if is_end:
             part.is_closed = True
         if is_end and part is self._open:
             self._open = self._arguments = None
-
-    def _open_part(self, part: Part, event: Event) -> None:
-        self._end_open(part)
-        self._open, self._lane = part, event.lane
-        self._arguments = _Arguments(part) if part.kind == "call" else None
 
     def _end_open(self, following: Part | None = None) -> None:
         """End the open part, since another one goes on or there is no room to wait for its end."""

@@ -84,6 +84,25 @@ def kind_of_call(call: Json) -> str:
     return "custom" if applies else "function"
 
 
+class CallFragment(NamedTuple):
+    """What a fragment of a call says; it may say nothing of each."""
+
+    kind: str
+    id: str
+    name: str
+    arguments: Any  # text; some servers give an object
+
+    @classmethod
+    def read(cls, fragment: Json) -> CallFragment:
+        kind = kind_of_call(fragment) if "custom" in fragment else "function"
+        given, payload = fragment.get("id"), fragment.get(kind)
+        identity = given if isinstance(given, str) else ""
+        if not isinstance(payload, dict):
+            return cls(kind, identity, "", None)
+        name, arguments = payload.get("name"), payload.get(ARGUMENTS_FIELDS[kind])
+        return cls(kind, identity, name if isinstance(name, str) else "", arguments)
+
+
 # What merely continues
 
 
@@ -126,16 +145,14 @@ def find_text(chunk: Json) -> ChunkText | None:
 
 def _find_arguments(choice: Json, calls: Any) -> ChunkText | None:
     """Return the arguments in the fragment of a single call that tells which one it is of."""
-    fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
-    if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
+    given = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+    if not isinstance(given, dict) or not isinstance(given.get("index"), int):
         return None
-    kind = kind_of_call(fragment)
-    payload, key = fragment.get(kind), ARGUMENTS_FIELDS[kind]
-    text = payload.get(key) if isinstance(payload, dict) else None
+    kind, _, _, text = CallFragment.read(given)
     if not isinstance(text, str) or not text:
         return None
-    index, lane = fragment["index"], get_index(choice)
-    return ChunkText(lane, "tool_calls", key, text, index, kind)
+    lane, key = get_index(choice), ARGUMENTS_FIELDS[kind]
+    return ChunkText(lane, "tool_calls", key, text, given["index"], kind)
 
 
 # What chunks add up to
@@ -295,17 +312,15 @@ class ChatMessageAccumulator:
                     entries[-1].fields[key] = value
 
     def _add_call(self, fragment: Json) -> None:
-        index, kind = fragment["index"], kind_of_call(fragment)
+        index, (kind, _, name, arguments) = fragment["index"], CallFragment.read(fragment)
         key = ARGUMENTS_FIELDS[kind]
         if index not in self._calls:
             called = _GrowingObject({"name": "", key: ""})
             self._calls[index] = _GrowingObject({"type": kind}), called
         call, called = self._calls[index]
         call.fill(fragment, _FRAGMENT_FIELDS)
-        payload = fragment.get(kind)
-        if isinstance(payload, dict):
-            called.fields["name"] = called.fields["name"] or string(payload.get("name"))
-            self._append(called, key, payload.get(key))
+        called.fields["name"] = called.fields["name"] or name
+        self._append(called, key, arguments)
 
 
 def has_cut_call(message: Json) -> bool:

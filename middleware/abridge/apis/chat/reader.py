@@ -20,8 +20,9 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from operator import is_, is_not
 
 from abridge.apis import sse
@@ -29,6 +30,7 @@ from abridge.apis.chat.chunks import (
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
+    CallFragment,
     CallNumbers,
     ChatMessageAccumulator,
     ChunkText,
@@ -37,7 +39,6 @@ from abridge.apis.chat.chunks import (
     get_header,
     has_cut_call,
     has_other_fields,
-    kind_of_call,
     read_annotations,
     read_listed,
 )
@@ -45,6 +46,7 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
+    LIST_FIELDS,
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
@@ -84,6 +86,7 @@ from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import CHAT_USAGE, as_count
+from abridge.core.by_number import ByNumber
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     CitationDelta,
@@ -146,17 +149,19 @@ class ChatReader:
     ) -> None:
         self._profile = profile
         self._display = display
-        self._limit = limit
         self._carries_frames = not translates
         self._makes_envelopes = display.seal is not None and not translates
-        self._choices: dict[int, ChoiceReader] = {}
+        self._listed: list[CitationDelta] = []  # sources that no choice names
+        new_choice = partial(TranslatedChoice, listed=self._listed) if translates else ChoiceReader
+        self._choices: ByNumber[int, ChoiceReader] = ByNumber(
+            partial(new_choice, profile=profile, display=display, limit=limit)
+        )
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
         self._rebuilder = ChatRebuilder(DropCount.of(display)) if display.hides_raw else None
         self.continuation: Continuation | None = None
         self._last_chunk: Json = {}  # the last that had choices
-        self._listed: list[CitationDelta] = []  # sources that no choice names
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
@@ -274,7 +279,7 @@ class ChatReader:
         if chunk.get("error"):
             return chunk
         given = objects(chunk.get("choices"))
-        choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
+        choices = [self._choices[get_index(choice)].complete(choice) for choice in given]
         lacks_header = self._carries_frames and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
             return chunk
@@ -293,7 +298,7 @@ class ChatReader:
         it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
-        is_known = self._started and self._carries_frames
+        is_known = self._started and (self._carries_frames or LISTS_OF_SOURCES.isdisjoint(chunk))
         events = [] if is_known else self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
@@ -344,12 +349,14 @@ class ChatReader:
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: get_index(pair[0]))
         for choice, original in pairs:
-            reader = self._get_choice(get_index(choice))
+            reader = self._choices[get_index(choice)]
             if self._announced_count < reader.lane:
                 events += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
             for part in reader.texts.split(choice):
                 events += self._read_choice(reader, part, separate_finish=final)
+        if not self._carries_frames:
+            return [*events, UsageReported(None, None, usage)] if usage and final else events
         if usage is not None and final:
             events = _attach_usage(events, usage)
         elif not choices:
@@ -360,23 +367,15 @@ class ChatReader:
             events[0].said = None
         return self._make_frames(events, chunk, frame)
 
-    def _get_choice(self, lane: int) -> ChoiceReader:
-        if lane not in self._choices:
-            listed = None if self._carries_frames else self._listed
-            self._choices[lane] = ChoiceReader(
-                lane, self._profile, self._display, self._limit, listed
-            )
-        return self._choices[lane]
-
     def _announce_before(self, lane: int) -> list[Event]:
         """Announce choices in order of their index: strict clients fail otherwise."""
         events: list[Event] = []
         while self._announced_count < min(lane, MAX_CHOICES):
-            reader = self._get_choice(self._announced_count)
+            reader = self._choices[self._announced_count]
             self._announced_count += 1
             if not reader.announced:
                 events.append(reader.announce())
-        return events
+        return events if self._carries_frames else []
 
     def _read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool = False
@@ -396,7 +395,7 @@ class ChatReader:
 
     def _read_whole_choice(self, choice: Json, original: Json) -> list[Event]:
         """Read a choice of a completion, in which thinking is taken out of its message."""
-        reader, message = self._get_choice(get_index(choice)), choice.get("message")
+        reader, message = self._choices[get_index(choice)], choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
             if self._rebuilder is not None:
@@ -420,9 +419,7 @@ class ChatReader:
         """Give the events their frames: the one that came if a chunk says just this, else new ones.
         The chunk's other fields go with the last."""
         framed = [event for event in events if event.said is not None]
-        if not self._carries_frames:
-            events = [event for event in events if not isinstance(event, Passthrough)]
-        elif frame is not None and len(framed) == 1 and _says_all(framed[0], chunk):
+        if frame is not None and len(framed) == 1 and _says_all(framed[0], chunk):
             framed[0].frame = frame
         elif framed:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
@@ -552,23 +549,16 @@ def _is_empty(event: Event) -> bool:
 
 
 class ChoiceReader:
-    """Read the deltas of one choice into events.
+    """Read the deltas of one choice into events that say what of it goes into their frames.
 
     A delta that holds one kind of thing keeps its shape. One that holds several becomes several
     events: the role first, then reasoning, then the answer; unknown fields go with the last.
-
-    For a client of another API, as `listed` tells, which are the sources that no choice names, they
-    are events in detail.
     """
 
-    def __init__(
-        self,
-        lane: int,
-        profile: Profile,
-        display: Display,
-        limit: int,
-        listed: list[CitationDelta] | None,
-    ) -> None:
+    reads_logprobs = False  # events have them
+    calls: ToolCallFragments | None = None  # where events tell their pieces apart
+
+    def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         self.lane = lane
         self.message = ChatMessageAccumulator(limit)
         self.announced = False
@@ -582,9 +572,6 @@ class ChoiceReader:
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self.texts = ChoiceTexts(lane, profile, display, limit)
-        self._details: AnswerDetails | None = None
-        if listed is not None:
-            self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
 
     def infer_reason(self) -> FinishReason | None:
         """Return why the choice stops, where upstream does not say so; None if it fails."""
@@ -642,9 +629,7 @@ class ChoiceReader:
 
     def _complete_call(self, call: Json) -> Json:
         """Add the type to the fragment that begins a call, and to any its index."""
-        kind, index, identity = kind_of_call(call), call.get("index"), string(call.get("id"))
-        payload = call.get(kind)
-        name = string(payload.get("name")) if isinstance(payload, dict) else ""
+        index, (kind, identity, name, _) = call.get("index"), CallFragment.read(call)
         if (identity or name) and not call.get("type"):
             call = {**call, "type": kind}
         number = self._call_numbers.find(index, identity, name)
@@ -665,63 +650,66 @@ class ChoiceReader:
 
         An event that says `choice` itself needs no new frame.
         """
-        delta, finish = get_delta(choice), bool(choice.get("finish_reason"))
+        delta, self._had_begun = get_delta(choice), self.announced
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
-        plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
-        self._had_begun = self.announced
-        if self._details is not None:
-            events = self._read_in_detail(self._details, choice, delta, found)
-        elif plain and found is None:
-            events = self._read_answer(choice, delta, finish=finish)
-        elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
-            events = self._make_reasoning(found, [choice])
-        else:
-            events = self._split_delta(choice, delta, found, separate_finish=separate_finish)
-        self.finished = self.finished or finish
+        events = self._read_delta(choice, delta, found, separate_finish=separate_finish)
+        self.finished = self.finished or bool(choice.get("finish_reason"))
         self.announced = True
         return events
 
     def continuation_of(self, chunk: Json, found: ChunkText) -> Continuation | None:
         """Return how a chunk is gone on with of which a text is all that was to be said."""
-        choice, details, is_reasoning = chunk["choices"][0], self._details, found.is_reasoning
+        choice, calls, is_reasoning = chunk["choices"][0], self.calls, found.is_reasoning
         is_answer = found.field in ("content", "tool_calls")
         if self.finished or not self._had_begun or not (is_reasoning or is_answer):
             return None
         if is_reasoning is not self.reasoning_open:
             return None
-        if choice.get("logprobs") and (self._hides_raw or details is not None):
+        if choice.get("logprobs") and (self._hides_raw or self.reads_logprobs):
             return None
         is_left_out = is_reasoning and not self._shows_raw
         if is_left_out and (has_other_fields(chunk) or loses_fields(choice)):
             return None
         if found.field != "tool_calls":
             keep = self.message.keep_text(found.field)
-        elif self.counts_calls or (details and not details.calls.has_arguments(found.call_index)):
+        elif self.counts_calls or (calls and not calls.has_arguments(found.call_index)):
             return None
         else:
             keep = self.message.keep_arguments(found.call_index, found.key)
         going_on = Continuation(found.key, found.text, (keep,))
         return going_on.looked_at(self.texts.accepts(found))
 
-    def _read_in_detail(
-        self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None
+    def _make_reasoning(self, found: FoundReasoning, said: list[Json] | None) -> list[Event]:
+        """Open a stretch at its first word that is not blank; after the finish open none."""
+        opens = not (self.reasoning_open or self.finished) and bool(found.text.strip())
+        events: list[Event] = [self.open_reasoning(found.field)] if opens else []
+        if not found.native:
+            return [*events, ReasoningDelta(self.lane, None, REASONING_ITEM, found.text, said=said)]
+        if not self.reasoning_open:  # blank, or after the finish: part of no stretch
+            return [Passthrough(self.lane, None, said=said)]
+        native = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text, said=said)
+        return [*events, native]
+
+    def _say(self, delta: Json) -> Event:
+        """Make an event that only says a delta."""
+        return Passthrough(self.lane, None, said=self._wrap_delta(delta))
+
+    def _wrap_delta(self, delta: Json) -> list[Json]:
+        return [{"index": self.lane, "delta": delta, "finish_reason": None}]
+
+    # A delta
+
+    def _read_delta(
+        self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[Event]:
-        """Read a delta for a client of another API."""
-        state = read_state(delta)
-        opening: list[Event] = []
-        if state and not (self.reasoning_open or self.finished):  # it may come alone
-            opening = [self.open_reasoning(found.field if found is not None else "")]
-        was_open = self.reasoning_open
-        events = self._make_reasoning(found, None) if found is not None and found.text else []
-        if _has_answer(delta):
-            events += self.close_reasoning()
-            events += details.read_answer(choice, delta, is_whole=found is None)
-        if choice.get("finish_reason"):
-            events += self.close_reasoning()
-        events = [*opening, *details.complete(events, choice, state, was_open=was_open)]
-        named = read_annotations(delta, self.lane) if delta.get("annotations") else []
-        named = [citation for citation in named if self.message.reserve(text_size(citation))]
-        return details.cite(events, named)
+        """Read a choice with this delta, in which this reasoning was found."""
+        finish = bool(choice.get("finish_reason"))
+        if not ((self.announced and delta.get("role")) or (finish and separate_finish)):
+            if found is None:
+                return self._read_answer(choice, delta, finish=finish)
+            if self._has_only_reasoning(choice, delta, found):
+                return self._make_reasoning(found, [choice])
+        return self._split_delta(choice, delta, found, separate_finish=separate_finish)
 
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
         """Return whether the choice holds reasoning alone, and all of that is shown."""
@@ -750,17 +738,6 @@ class ChoiceReader:
         visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
         return self._make_reasoning(found, self._wrap_delta(visible))
 
-    def _make_reasoning(self, found: FoundReasoning, said: list[Json] | None) -> list[Event]:
-        """Open a stretch at its first word that is not blank; after the finish open none."""
-        opens = not (self.reasoning_open or self.finished) and bool(found.text.strip())
-        events: list[Event] = [self.open_reasoning(found.field)] if opens else []
-        if not found.native:
-            return [*events, ReasoningDelta(self.lane, None, REASONING_ITEM, found.text, said=said)]
-        if not self.reasoning_open:  # blank, or after the finish: part of no stretch
-            return [Passthrough(self.lane, None, said=said)]
-        native = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text, said=said)
-        return [*events, native]
-
     def _split_delta(
         self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[Event]:
@@ -772,7 +749,7 @@ class ChoiceReader:
         if choice.get("finish_reason"):
             events += self.close_reasoning()
             events += [self.say_nothing()] if separate_finish or not answer else []
-        return self._attach_fields(events, choice, OtherFields.from_choice(choice, delta))
+        return self._attach_fields(events, choice, *other_fields(choice, delta))
 
     def _split_answer(self, delta: Json) -> list[Event]:
         """Make the event of the delta's part of the answer, if it holds any."""
@@ -784,23 +761,18 @@ class ChoiceReader:
         text, said = read_answer_text(answer.get("content")), self._wrap_delta(answer)
         return [*self.close_reasoning(), ContentDelta(self.lane, None, text, said=said)]
 
-    def _attach_fields(self, events: list[Event], choice: Json, others: OtherFields) -> list[Event]:
+    def _attach_fields(
+        self, events: list[Event], choice: Json, of_delta: Json, of_choice: Json
+    ) -> list[Event]:
         """Add the finish reason and the unknown fields to the last event that says something."""
-        if others and not any(event.said for event in events):
+        if (of_delta or of_choice) and not any(event.said for event in events):
             events.append(self.say_nothing())
         last = next((event.said[0] for event in reversed(events) if event.said), None)
         if last is not None:
-            last["delta"] = {**last["delta"], **others.delta}
+            last["delta"] = {**last["delta"], **of_delta}
             last["finish_reason"] = choice.get("finish_reason")
-            last.update(others.choice)
+            last.update(of_choice)
         return events
-
-    def _say(self, delta: Json) -> Event:
-        """Make an event that only says a delta."""
-        return Passthrough(self.lane, None, said=self._wrap_delta(delta))
-
-    def _wrap_delta(self, delta: Json) -> list[Json]:
-        return [{"index": self.lane, "delta": delta, "finish_reason": None}]
 
 
 def _has_answer(delta: Json) -> bool:
@@ -817,79 +789,128 @@ _KNOWN_FIELDS = _HANDLED_FIELDS.union(REASONING_FIELDS)
 _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
 
 
-@dataclass(slots=True, frozen=True)
-class OtherFields:
-    """Fields of a delta and of its choice that hold neither reasoning nor answer."""
-
-    delta: Json
-    choice: Json
-
-    @classmethod
-    def from_choice(cls, choice: Json, delta: Json) -> OtherFields:
-        others = _other_fields(delta, _HANDLED_FIELDS)
-        return cls(
-            {key: others[key] for key in others if not is_reasoning_field(key, others[key])},
-            _other_fields(choice, _CHUNK_CHOICE_FIELDS),
-        )
-
-    def __len__(self) -> int:
-        return len(self.delta) + len(self.choice)
+def other_fields(choice: Json, delta: Json) -> tuple[Json, Json]:
+    """Return the fields of a delta and of its choice that hold neither reasoning nor answer."""
+    others = _without(_HANDLED_FIELDS, delta)
+    of_delta = {key: others[key] for key in others if not is_reasoning_field(key, others[key])}
+    return of_delta, _without(_CHUNK_CHOICE_FIELDS, choice)
 
 
 def loses_fields(choice: Json) -> bool:
     """Return whether a choice with one text holds anything that is lost where that is not shown."""
     delta = choice["delta"]
     if delta.keys() <= _KNOWN_FIELDS:  # the usual case
-        return bool(_other_fields(choice, _CHUNK_CHOICE_FIELDS))
-    return bool(OtherFields.from_choice(choice, delta))
+        return bool(_without(_CHUNK_CHOICE_FIELDS, choice))
+    return any(other_fields(choice, delta))
 
 
-def _other_fields(fields: Json, known: frozenset[str]) -> Json:
+def _without(known: frozenset[str], fields: Json) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
-# One choice, for clients of another API
+class TranslatedChoice(ChoiceReader):
+    """Read a choice into events without frames, for a client of another API. They say in detail
+    what it holds: its text with log probabilities, its refusal, each fragment of a call as a piece
+    of its call, opaque state after the reasoning it belongs to, its sources, and the finish reason.
+    `listed` are sources that no choice names."""
 
+    reads_logprobs = True
+    calls: ToolCallFragments
 
-class AnswerDetails:
-    """Say in detail, in events without frames, what a choice holds: its text with log
-    probabilities, its refusal, each fragment of a call as a piece of its call, opaque state after
-    the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that no
-    choice names."""
-
-    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
-        self._lane = lane
+    def __init__(
+        self,
+        lane: int,
+        profile: Profile,
+        display: Display,
+        limit: int,
+        *,
+        listed: list[CitationDelta],
+    ) -> None:
+        super().__init__(lane, profile, display, limit)
         self.calls = ToolCallFragments(lane)
-        self._listed = listed
+        self._listed = listed if lane == FIRST_CHOICE else []
         self._finish_reported = False
         self._held_blank = ""
         self._citations: list[CitationDelta] = []  # held until the text ends
         self._has_cited = False
         self._has_reasoned = False
 
-    def complete(
-        self, events: list[Event], choice: Json, state: list[ReasoningEntry], *, was_open: bool
+    def _read_delta(
+        self, choice: Json, delta: Json, found: FoundReasoning | None, **_: bool
     ) -> list[Event]:
-        """Add to a choice's events the finish, and opaque state for the open stretch."""
-        kinds = set(map(type, events))
-        opens = ReasoningStarted in kinds
-        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
-            events = self._hold_blank(events)
-        if state and was_open:
-            events = insert_state(events, state, self._lane)
-        if opens:
-            self._release_blank(events)
-        return [*events, *self._read_finish(choice)]
+        events = self._translate_reasoning(delta, found)
+        if _has_answer(delta):
+            events += self.close_reasoning()
+            events += self._translate_answer(choice, delta, is_whole=found is None)
+        if choice.get("finish_reason"):
+            events += self.close_reasoning()
+            events += self._read_finish(choice)
+        if delta.get("annotations"):
+            named = read_annotations(delta, self.lane)
+            self._citations += (one for one in named if self.message.reserve(text_size(one)))
+        return self._cite(events) if self._citations or self._listed else events
 
-    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
+    def open_reasoning(self, field: str) -> ReasoningStarted:
+        self._has_reasoned = True
+        return super().open_reasoning(field)
+
+    def _translate_reasoning(self, delta: Json, found: FoundReasoning | None) -> list[Event]:
+        """Read the reasoning of a delta, and opaque state, which may come alone. Blank reasoning
+        opens no stretch, and is held back for the one that comes next."""
+        if found is None and delta.keys().isdisjoint(LIST_FIELDS):
+            return []  # the usual case of an answer
+        state, opening = read_state(delta), list[Event]()
+        if state and not (self.reasoning_open or self.finished):
+            opening.append(self.open_reasoning(found.field if found is not None else ""))
+        was_open = self.reasoning_open
+        thoughts = self._make_reasoning(found, None) if found is not None and found.text else []
+        if state and was_open:
+            thoughts = insert_state(thoughts, state, self.lane)
+        elif not self.reasoning_open:
+            blank = "".join(one.text for one in thoughts if isinstance(one, ReasoningDelta))
+            self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
+            return []
+        elif not was_open:
+            _, first = thoughts
+            if isinstance(first, ReasoningDelta):
+                first.text, self._held_blank = self._held_blank + first.text, ""
+        return opening + thoughts
+
+    def _translate_answer(self, choice: Json, delta: Json, *, is_whole: bool) -> list[Event]:
+        """Read what a choice says of the answer; with `is_whole` it says nothing else."""
+        events, content = list[Event](), delta.get("content")
+        if content and (text := read_answer_text(content)):
+            logprobs = read_logprobs(choice, "content")
+            if not (is_whole or "".join(string(one.get("token")) for one in logprobs) == text):
+                logprobs = ()  # they cover reasoning, too
+            events.append(ContentDelta(self.lane, None, text, logprobs))
+        if delta.get("refusal") and (refusal := string(delta["refusal"])):
+            logprobs = read_logprobs(choice, "refusal")
+            events.append(RefusalDelta(self.lane, None, logprobs=logprobs, refusal=refusal))
+        events += self.calls.read(delta)
+        return events
+
+    def _read_finish(self, choice: Json) -> list[Event]:
+        """End the choice at its first finish reason."""
+        if self._finish_reported:
+            return []
+        self._finish_reported = True
+        if read_finish_error(choice) is not None:
+            return []  # the error is reported instead
+        nameless = list(self.calls.report_nameless())
+        if explicit := EXPLICIT_REASONS.get(string(choice["finish_reason"])):
+            return [*nameless, Finished(self.lane, None, explicit)]
+        default = reason_of_parts(has_calls=self.calls.count > 0)
+        finished = Finished(self.lane, None, default, _stop_sequence(choice))
+        return [*nameless, *self.calls.finish(), finished]
+
+    def _cite(self, events: list[Event]) -> list[Event]:
         """Add the sources at the end of the text: before the first call, or the finish.
 
         Those that are listed beside the choices are more of the same where some are annotated.
         Reasoning may have stood in the text, and moved all passages.
         """
         kinds = list(map(type, events))
-        self._citations += named
-        self._has_reasoned |= ReasoningStarted in kinds
         ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
         if not ends:
             return events
@@ -900,49 +921,6 @@ class AnswerDetails:
         if self._has_reasoned:
             citations = [replace(citation, passage=None) for citation in citations]
         return [*events[:place], *citations, *events[place:]]
-
-    def read_answer(self, choice: Json, delta: Json, *, is_whole: bool) -> Iterator[Event]:
-        """Read what a choice says of the answer; with `is_whole` it says nothing else."""
-        text, logprobs = read_answer_text(delta.get("content")), read_logprobs(choice, "content")
-        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
-            logprobs = ()  # they cover reasoning, too
-        if text:
-            yield ContentDelta(self._lane, None, text, logprobs)
-        if refusal := string(delta.get("refusal")):
-            logprobs = read_logprobs(choice, "refusal")
-            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
-        yield from self.calls.read(delta)
-
-    def _read_finish(self, choice: Json) -> list[Event]:
-        """End the choice at its first finish reason."""
-        reason = choice.get("finish_reason")
-        if not reason or self._finish_reported:
-            return []
-        self._finish_reported = True
-        if read_finish_error(choice) is not None:
-            return []  # the error is reported instead
-        nameless = list(self.calls.report_nameless())
-        if explicit := EXPLICIT_REASONS.get(string(reason)):
-            return [*nameless, Finished(self._lane, None, explicit)]
-        default = reason_of_parts(has_calls=self.calls.count > 0)
-        finished = Finished(self._lane, None, default, _stop_sequence(choice))
-        return [*nameless, *self.calls.finish(), finished]
-
-    # Blank reasoning opens no stretch
-
-    def _hold_blank(self, events: list[Event]) -> list[Event]:
-        """Hold back blank reasoning for the stretch that comes next."""
-        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
-        return [event for event in events if type(event) not in _THOUGHTS]
-
-    def _release_blank(self, events: list[Event]) -> None:
-        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
-        if first is not None:
-            first.text, self._held_blank = self._held_blank + first.text, ""
-
-
-_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
 
 
 def insert_state(events: list[Event], entries: list[ReasoningEntry], lane: int) -> list[Event]:

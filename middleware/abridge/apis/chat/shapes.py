@@ -210,10 +210,10 @@ def _choice(value: Any, drops: shapes.DropCount) -> Any:
     """A choice, whose log probabilities are of just the text that it says."""
     choice = _CHOICE_FIELDS(value, drops)
     given = as_object(as_object(choice).get("logprobs"))
-    said = as_object(choice.get("delta") or choice.get("message")) if given else {}
-    texts = {"content": read_answer_text(said.get("content")), "refusal": said.get("refusal")}
     if not given:
         return choice
+    said = as_object(choice.get("delta") or choice.get("message"))
+    texts = {"content": read_answer_text(said.get("content")), "refusal": said.get("refusal")}
     if any(given.values()):
         if all(spells(objects(given[key]), string(texts[key])) for key in given):
             return choice
@@ -270,7 +270,7 @@ class ChatRebuilder:
 
     def rebuild_completion(self, completion: Json) -> Json:
         """Rebuild a whole completion that is arranged."""
-        rebuilt: Json = shapes.rebuild(completion, COMPLETION, self.drops)
+        rebuilt: Json = COMPLETION(completion, self.drops)
         return rebuilt
 
     def _with_role(self, choice: Json) -> Json:

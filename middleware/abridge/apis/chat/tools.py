@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
+from abridge.apis.chat.chunks import CallFragment
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_ITEM,
@@ -136,39 +135,35 @@ class ToolCallFragments:
             if call.lacks_arguments:
                 yield ToolCallDelta(self._lane, None, call_index=number, arguments="{}")
 
-    def read(self, delta: Json) -> Iterator[ToolCallDelta]:
+    def read(self, delta: Json) -> list[ToolCallDelta]:
         """Read the calls in a delta or a message."""
-        for fragment in objects(delta.get("tool_calls")):
-            yield from self._read_fragment(fragment)
-        legacy = delta.get("function_call")
+        fragments, legacy = objects(delta.get("tool_calls")), delta.get("function_call")
         if isinstance(legacy, dict):
-            yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
+            fragments = [*fragments, {"index": LEGACY_CALL, "function": legacy}]
+        return [piece for one in fragments if (piece := self._read_fragment(one)) is not None]
 
     def has_arguments(self, index: int) -> bool:
         call = self._by_index.get(index)
         return call is not None and not call.lacks_arguments
 
-    def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
-        kind = kind_of_call(fragment)
-        custom, payload = kind == "custom", as_object(fragment.get(kind))
-        name = string(payload.get("name"))
-        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-        call = self.find(fragment["index"], string(fragment.get("id")), name)
+    def _read_fragment(self, fragment: Json) -> ToolCallDelta | None:
+        kind, identity, name, text = CallFragment.read(fragment)
+        if not isinstance(text, str):
+            text = dumps(text).decode() if isinstance(text, dict) else ""
+        call, custom = self.find(fragment["index"], identity, name), kind == "custom"
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
-            if text:
-                yield ToolCallDelta(
-                    self._lane, None, call_index=call.number, arguments=text, custom=custom
-                )
-            return
+            told = ToolCallDelta(
+                self._lane, None, call_index=call.number, arguments=text, custom=custom
+            )
+            return told if text else None
         call.custom = call.custom or custom
         call.waiting.append(text)
         call.room_left -= len(text)
-        if name or call.room_left < 0:
-            yield self._report(call, name)
+        return self._report(call, name) if name or call.room_left < 0 else None
 
     def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
-        call.number = self.count
+        call.number = len(self._reported)
         self._reported.append(call)
         arguments, call.waiting = "".join(call.waiting), []
         return ToolCallDelta(
@@ -190,11 +185,6 @@ class ToolCallFragments:
             self._calls.append(known)
         known.id = known.id or identity
         return known
-
-
-def _format_arguments(arguments: Any) -> str:
-    """Return arguments as JSON text; some servers give them as an object."""
-    return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)
 
 
 def call_index(call: Json, position: int) -> int:
@@ -249,7 +239,7 @@ class ChatCallAttribution(CallAttribution):
         is_shown = self._shows_raw if kind == RAW else self._shows_summary
         if not any(entry.text for entry in entries if entry.kind == kind):
             super().note(event)
-        turn = self.turn(lane)
+        turn = self.turns[lane]
         for entry in entries:
             if kind is not None and entry.kind == kind and is_shown:
                 part = entry.part, self._signatures[lane]
@@ -282,11 +272,11 @@ class ChatCallAttribution(CallAttribution):
 
     def _attribute_fragment(self, lane: int, call: Json, index: int) -> Json:
         """Return a call's fragment, with the attribution if it is the first of its call."""
-        call_id, payload = string(call.get("id")), as_object(call.get(kind_of_call(call)))
+        _, call_id, name, _ = CallFragment.read(call)
         calls = self._calls.setdefault(lane, ToolCallFragments(lane))
-        known = calls.find(index, call_id, string(payload.get("name")))
+        known = calls.find(index, call_id, name)
         if known.attribution is None:
-            known.attribution = self.turn(lane).attribute_call()
+            known.attribution = self.turns[lane].attribute_call()
             return attribute_call(call, known.attribution, call_id)
         known.attribution.call_id = known.id
         return attribute_call(call, Attribution(), call_id)

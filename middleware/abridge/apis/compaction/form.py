@@ -138,6 +138,10 @@ class CompactionForm:
     """Returns the stream of a whole answer."""
     unreadable_code: str  # of the error for a compaction that cannot be opened
     needs_blob: bool  # an answer without a compaction is an error
+    read_threshold: Callable[[Json], int | None] = lambda _: None
+    """Returns from how many tokens on the conversation of a request for an answer is to be
+    compacted; None if it is not. Raises RequestError."""
+    is_opaque: bool = False  # what upstream makes itself, beside an answer
 
 
 UNREADABLE = (

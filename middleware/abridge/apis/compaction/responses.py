@@ -172,9 +172,7 @@ def _write_request(body: Json, prompt: str, max_tokens: int) -> Json:
     return {**asked, "tool_choice": "none"} if asked.get("tools") else asked
 
 
-def read_threshold(body: Json) -> int | None:
-    """Return from how many tokens on a request's conversation is to be compacted; None if it is
-    not. Raises RequestError for what is no number of tokens."""
+def _read_threshold(body: Json) -> int | None:
     for index, entry in enumerate(objects(body.get(CONTEXT_MANAGEMENT))):
         if entry.get("type") != COMPACTION:
             continue
@@ -296,4 +294,6 @@ RESPONSES_COMPACTION = CompactionForm(
     write_stream=_write_stream,
     unreadable_code=DAMAGED_CODE,
     needs_blob=True,
+    read_threshold=_read_threshold,
+    is_opaque=True,
 )

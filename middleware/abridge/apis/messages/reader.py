@@ -26,7 +26,7 @@ from abridge.apis.errors import (
     read_detail,
     without_message,
 )
-from abridge.apis.frames import encode_event, parse_frame, with_event_name
+from abridge.apis.frames import MakeFrame, encode_event, no_frame, parse_frame, with_event_name
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -208,6 +208,7 @@ class MessagesReader:
 
     def __init__(self, display: Display, limit: int, *, translates: bool) -> None:
         self._carries_frames = not translates
+        self._make_frame: MakeFrame = no_frame if translates else encode_event
         self._hides_raw = display.hides_raw
         self._state = MessageState(display, self._carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
@@ -297,9 +298,6 @@ class MessagesReader:
             (key, block) for key, block in zip(keys, content, strict=True) if block is not None
         ]
         return MessagesHistory.record(items, joined=not self._carries_frames)
-
-    def _make_frame(self, event_type: str, fields: Json) -> bytes | None:
-        return encode_event(event_type, fields) if self._carries_frames else None
 
     def _pass(self, frame: bytes | None) -> list[Event]:
         """Return the event of a frame that is about no block."""

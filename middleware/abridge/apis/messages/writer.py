@@ -38,7 +38,7 @@ from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
-from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
+from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
@@ -940,11 +940,6 @@ class TranslatedMessagesWriter(TranslatedAnswer):
                 map(_tell_dropped, self._echo.foreign_reasoning)
             )
         return [("message_start", {"message": message}), ("ping", {})]
-
-    def _place(self, event: Event) -> WireEvents:
-        """See `TranslatedAnswer`. Reasoning that the client did not ask for has no place."""
-        is_dropped = self._drops_reasoning and not isinstance(event, ContentDelta)
-        return [] if is_dropped else super()._place(event)
 
     def _end(self, event: ResponseEnded) -> list[WireEvent]:
         """End the message. One that fails has no stop reason."""

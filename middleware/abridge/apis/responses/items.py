@@ -813,15 +813,10 @@ PART_KINDS: Mapping[str, PartKind] = {"reasoning": "reasoning", "message": "text
 tells that it is whole."""
 
 
-def _unlimited(_size: int) -> bool:
-    return True
-
-
 @dataclass(slots=True)
 class Telling:
     """How much of an item a client of another API was told."""
 
-    has_place: bool = False  # the API has such items
     is_named: bool = False  # it is a message, or a call whose name is known
     has_arguments: bool = False  # arguments of the call were emitted
     withheld: str = ""  # `{}`, which may only hold the place of other arguments
@@ -837,7 +832,7 @@ class OutputItem:
         output_index: int,
         added: Json,
         item_id: str = "",
-        reserve: Reserve = _unlimited,
+        reserve: Reserve = lambda _: True,
         make_frame: MakeFrame = encode_event,
         *,
         hides_raw: bool = False,

@@ -7,8 +7,8 @@ recognised by its pattern (`delta_patterns.py`).
 What is read is the same whoever the client is. Where it speaks this API, events also carry frames:
 upstream's bytes, repaired where it was sloppy, or new ones where it left an event out. Only then is
 an item of the answer kept open, since items follow each other there. For a client of another API
-what is but a frame is dropped, and what it was told is held against final texts (`ToldAnswer`):
-no frame will repeat them.
+what is but a frame is dropped, and what it was told is held against final texts, which no frame
+will repeat (`TranslatedItems`).
 
 Everything is in one lane. An item's number is its `output_index`.
 """
@@ -78,7 +78,6 @@ from abridge.apis.responses.items import (
     OutputItem,
     OutputItems,
     StreamedPart,
-    Telling,
     content_kind_of,
     event_text,
     is_reasoning_content,
@@ -169,7 +168,8 @@ class ResponsesReader:
         self._texts: ShownItems | None = None
         if expects_thinking(profile, display):
             self._texts = ShownItems(profile, display, limit, self._output, make_frame)
-        self._items = ItemReader(self._output, make_frame, limit, display, self._texts)
+        read_items = TranslatedItems if translates else ItemReader
+        self._items = read_items(self._output, make_frame, limit, display, self._texts)
         self.continuation: Continuation | None = None
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
@@ -181,7 +181,7 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        texts = self._texts.dropped if self._texts is not None else 0
+        texts = self._texts.thinking.dropped if self._texts is not None else 0
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
         return texts + rebuilt + self._items.foreign
 
@@ -480,13 +480,15 @@ class ItemReader:
     Each is a part of the answer. They are read as they come, and put in order as frames require
     (`stages/order.py`): one after the other. Then thinking is taken out of what they say
     (`responses/texts.py`). An item that the next one ends is closed here; its later events, like
-    all events out of order, are counted as faults and dropped. For a client of another API only
-    reasoning is ended by what follows it.
+    all events out of order, are counted as faults and dropped.
 
     Arguments may change until upstream ends them, though they are JSON. llama.cpp's server ends no
     item before the whole answer is sent, and numbers none (ggml-org/llama.cpp
     tools/server/server-task.cpp): there arguments are whole once they are JSON.
     """
+
+    keeps_order = True
+    """Items of the answer follow each other; else only reasoning is ended by what follows it."""
 
     def __init__(
         self,
@@ -501,8 +503,7 @@ class ItemReader:
         self._texts = texts
         self._make_frame = make_frame
         self._display, self._hides_raw = display, display.hides_raw
-        self._told = ToldAnswer(output) if make_frame is no_frame else None
-        self._order = Order(limit, iter(()), alternating=self._told is not None)
+        self._order = Order(limit, iter(()), alternating=not self.keeps_order)
 
     def continuation_of(self, event: Json, delta: Event) -> Continuation | None:
         """Return how a delta is gone on with, if all that its event said is the next text."""
@@ -510,12 +511,13 @@ class ItemReader:
         item = self._output.get(part.number) if isinstance(part, StreamedPart) else None
         if not isinstance(part, StreamedPart) or item is None or not item.is_open:
             return None
-        is_next = self._told is not None or part.whole is self._order.next_part
-        if not is_next or not (self._told is None or self._told.is_text_alone(item, event)):
+        if not self._is_next_text(item, event):
             return None
         contents = item.native if part.content_kind is SUMMARY else item.contents
-        found, texts = contents.continuation_of(event, part), self._texts
-        return found if found is None or texts is None else found.looked_at(texts.accepts(part))
+        found = contents.continuation_of(event, part)
+        if found is None or self._texts is None:
+            return found
+        return found.looked_at(self._texts.thinking.accepts(part))
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -546,14 +548,18 @@ class ItemReader:
                 placed.append(event)
             else:
                 placed += self._close(item, call_status if part.kind == "call" else "completed")
-        return placed if self._texts is None else self._texts.take(placed)
+        return self._show(placed)
+
+    def _show(self, events: list[Event]) -> list[Event]:
+        """Return events in their order without thinking in what they say."""
+        return events if self._texts is None else self._texts.take(events)
 
     def finish(self, status: str, output: Any) -> list[Event]:
         """Close the open items at the end of the response, as its `output` has them."""
         left, events = self._output.all_open, list[Event]()
         finals = self._output.find_finals(output) if left else {}
         for item in left:
-            if item.is_open and (item.is_reasoning or self._told is None):
+            if item.is_open and (item.is_reasoning or self.keeps_order):
                 ending = self._finish(item, status, finals.get(item.output_index))
                 events += self._place(self._order.take(ending))
         return events
@@ -567,13 +573,10 @@ class ItemReader:
         return self._end(item, event, self._make_frame(ITEM_DONE, event))
 
     def make_end(
-        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+        self, end: ResponseEnded, _response: Json, _error: ErrorDetail | None
     ) -> list[Event]:
-        """Return the last events. `error` was reported in the stream, if there was one."""
-        events: list[Event] = [end]
-        if self._told is not None:
-            events = self._told.make_end(end, response, error)
-        return events if self._texts is None else self._texts.take(events)
+        """Return the last events. The error was reported in the stream, if there was one."""
+        return self._show([end])
 
     def break_off(self) -> list[Event]:
         """Return what is held of texts, as the answer breaks off."""
@@ -611,7 +614,7 @@ class ItemReader:
             return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
         if item.is_open:
             opening += self._end(item, {"item": done}, None)
-        return opening if self._told is None else [*opening, *self._told.confirm(item)]
+        return [*opening, *self._confirm(item)]
 
     # Beginning and end of an item
 
@@ -625,17 +628,11 @@ class ItemReader:
         return self._begin(item, item.address(event, frame)[1])
 
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
-        self._output.note_begun(item, is_ordered=self._told is None)
+        self._output.note_begun(item, is_ordered=self.keeps_order)
         if item.is_reasoning:
             item.contents.separates = self._display.replaces_native
             return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
-        if self._told is not None:
-            return [PartStarted(LANE, None, part=item.part), *self._told.begin(item)]
-        if without_content(item.added) != item.added:  # that comes in events of its own
-            frame = change_frame(
-                frame, lambda event: {**event, "item": without_content(event["item"])}
-            )
-        return [PartStarted(LANE, frame, part=item.part)]
+        return self._begin_answer(item, frame)
 
     def _announce(self, item: OutputItem) -> list[Event]:
         """Begin an item whose beginning upstream left out."""
@@ -655,8 +652,7 @@ class ItemReader:
         if not item.is_open:
             item.settle(done)
             self._output.store_done(item, item.reconcile(done))
-            late = [] if self._told is None else self._told.settle(item)
-            return [*self._output.count_fault(), *late]
+            return [*self._output.count_fault(), *self._settle(item)]
         return [*opening, *self._end(item, event, frame)]
 
     # Content
@@ -670,7 +666,7 @@ class ItemReader:
         text, item = event_text(event, kind) or "", self._output.find_reasoning(event)
         if item is not None:
             return self._read_reasoning(item, event, frame)
-        if named is not None and self._told is None:
+        if named is not None and self.keeps_order:
             part = named.part if named.is_open else None  # it is within an item of the answer
             return [ReasoningDelta(LANE, frame, 0, text, part=part)]
         if not text:
@@ -687,7 +683,7 @@ class ItemReader:
         """
         event_type = string(event.get("type"))
         is_known = event_type in EVENT_STAGES or event_type == ANNOTATION_ADDED
-        if not is_known and self._told is not None:
+        if not (is_known or self.keeps_order):
             return []
         item = self._output.find(event)
         of_reasoning = item is not None and item.is_reasoning
@@ -743,7 +739,7 @@ class ItemReader:
         """Emit what the finished item says beyond what was streamed, and close it."""
         item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
-        if self._told is not None:
+        if not self.keeps_order:
             events += _state_events(item, done, self._display)
         return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
@@ -771,8 +767,7 @@ class ItemReader:
     ) -> list[Event]:
         item = self._find_target(named, event)
         opening = self._announce(item) if item is not None and item is not named else []
-        answer = self if self._told is None else self._told
-        events = answer.read_item(item, event, frame)
+        events = self._read_item(item, event, frame)
         return self._output.count_fault() if events is None else [*opening, *events]
 
     def _find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
@@ -793,19 +788,6 @@ class ItemReader:
                 return self._output.continue_item(item)
         return item
 
-    def read_item(
-        self, item: OutputItem | None, event: Json, frame: bytes | None
-    ) -> list[Event] | None:
-        """Read an event of an item that is kept open; return None if it is out of order."""
-        if item is None:
-            is_content = event.get("type") in EVENT_STAGES
-            return None if is_content else [_other_event(event, frame, self._last_part(event))]
-        if not item.is_open:
-            return None
-        if (kind := content_kind_of(event, item.type)) is not None:
-            return item.contents.read(event, kind, frame)
-        return [_other_event(*item.address(event, frame), item.part)]
-
     def _last_part(self, event: Json) -> Part | None:
         """Return the part that an event about an unknown item goes with."""
         last, is_addressed = self._output.open_answer, not event.keys().isdisjoint(ADDRESS_FIELDS)
@@ -817,13 +799,11 @@ class ItemReader:
         """Read the event that ends an item."""
         if item.is_reasoning:
             return self._end_reasoning(item, event, frame)
-        if self._told is not None:
-            return self._told.finish(item, event)
-        rest = item.contents.finish(event["item"])
+        rest = self._read_end(item, event["item"])
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
         item.is_open = False
-        return [*rest, PartEnded(LANE, frame, part=item.part)]
+        return [*rest, *self._end_answer(item, done, frame)]
 
     def _close(self, item: OutputItem, status: str) -> list[Event]:
         """Close an item that upstream does not end, because others follow or the response ends."""
@@ -835,6 +815,48 @@ class ItemReader:
             return [*rest, *self._complete_reasoning(item, item.done, frame)]
         item.is_open, item.is_closed_early = False, True
         return [*rest, PartEnded(LANE, frame, part=item.part)]
+
+    # What other APIs need otherwise
+
+    def _begin_answer(self, item: OutputItem, frame: bytes | None) -> list[Event]:
+        """Begin an item of the answer."""
+        if without_content(item.added) != item.added:  # that comes in events of its own
+            frame = change_frame(
+                frame, lambda event: {**event, "item": without_content(event["item"])}
+            )
+        return [PartStarted(LANE, frame, part=item.part)]
+
+    def _read_item(
+        self, item: OutputItem | None, event: Json, frame: bytes | None
+    ) -> list[Event] | None:
+        """Read an event of an item of the answer; return None if it is out of order."""
+        if item is None:
+            is_content = event.get("type") in EVENT_STAGES
+            return None if is_content else [_other_event(event, frame, self._last_part(event))]
+        if not item.is_open:
+            return None
+        if (kind := content_kind_of(event, item.type)) is not None:
+            return item.contents.read(event, kind, frame)
+        return [_other_event(*item.address(event, frame), item.part)]
+
+    def _is_next_text(self, item: OutputItem, _event: Json) -> bool:
+        """Return whether an event was but the next text of an item, and that goes out at once."""
+        return item.part is self._order.next_part
+
+    def _read_end(self, item: OutputItem, done: Json) -> list[Event]:
+        """Return what an item says at its end beyond what was streamed."""
+        return item.contents.finish(done)
+
+    def _end_answer(self, item: OutputItem, _done: Json, frame: bytes | None) -> list[Event]:
+        return [PartEnded(LANE, frame, part=item.part)]
+
+    def _settle(self, _item: OutputItem) -> list[Event]:
+        """Return what final texts that came after an item was closed have beyond its deltas."""
+        return []
+
+    def _confirm(self, _item: OutputItem) -> list[Event]:
+        """Do the same of each item of the final response, in the order that they have there."""
+        return []
 
     _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
         ITEM_ADDED: _on_added,
@@ -894,12 +916,15 @@ HOSTED_TYPES = frozenset(
 )
 """Types of items that upstream handles itself, without an answer from the client."""
 
+TOLD_TYPES = ("message", *CALL_TYPES)
+"""Types of items that other APIs have, too."""
+
 PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
 
-class ToldAnswer:
-    """Tell the items of the answer to a client of another API.
+class TranslatedItems(ItemReader):
+    """Read items for a client of another API.
 
     A message becomes the pieces of its text, a call its head and the pieces of its arguments. Items
     of other types are left out: upstream handles them itself. Items need not be kept in order: each
@@ -910,8 +935,10 @@ class ToldAnswer:
     it says anything else, the client has been told another answer, and this one fails.
     """
 
-    def __init__(self, output: OutputItems) -> None:
-        self._output = output
+    keeps_order = False
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._call_count = 0
         self._citations = MessageCitations()
         self._hosted_calls: list[dict[str, str]] = []
@@ -920,27 +947,26 @@ class ToldAnswer:
         self._confirmed = 0  # the turn of the last message of the final response so far
         self._failure: ErrorDetail | None = None
 
-    def begin(self, item: OutputItem) -> list[Event]:
-        if item.type == "message" or item.type in CALL_TYPES:
+    def _begin_answer(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
+        begun = PartStarted(LANE, None, part=item.part)
+        if item.type in TOLD_TYPES:
             item.contents.takes_rest = "last part"
-            item.telling = Telling(has_place=True, is_named=item.type == "message")
-            return self._call_start(item, item.added)
+            item.telling.is_named = item.type == "message"
+            return [begun, *self._call_start(item, item.added)]
         self._output.faults += item.type not in HOSTED_TYPES
         if item.type in HOSTED_TYPES:
             self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
-        return []
+        return [begun]
 
-    def is_text_alone(self, item: OutputItem, event: Json) -> bool:
-        """Return whether a delta of an item that was told was but its next text."""
+    def _is_next_text(self, item: OutputItem, event: Json) -> bool:
         if item.is_reasoning or event.get("type") == TEXT_DELTA:
             return item.is_reasoning or not event.get("logprobs")
         return item.telling.is_named and item.telling.has_arguments
 
-    def read_item(
-        self, item: OutputItem | None, event: Json, _: bytes | None
+    def _read_item(
+        self, item: OutputItem | None, event: Json, _frame: bytes | None
     ) -> list[Event] | None:
-        """Read an event of an item; return None if it is out of order."""
-        if item is None or not item.telling.has_place:
+        if item is None or item.type not in TOLD_TYPES:
             return []
         if event.get("type") not in EVENT_STAGES:
             cites = item.telling.is_named and event.get("type") == ANNOTATION_ADDED
@@ -957,29 +983,24 @@ class ToldAnswer:
         is_end = EVENT_STAGES[event["type"]] != "delta"
         return [*deltas, *self._check(item)] if is_end else deltas
 
-    def finish(self, item: OutputItem, event: Json) -> list[Event]:
-        """Read the event that ends an item: what it says beyond what was streamed."""
-        rest = self._rest(item, event["item"]) if item.telling.has_place else []
-        done, _ = item.reconcile_done(event, None)
-        self._output.store_done(item, done)
-        item.is_open = False
-        if item.type == "message":
-            rest += self._citations.read(item, done)
+    def _read_end(self, item: OutputItem, done: Json) -> list[Event]:
+        return self._rest(item, done) if item.type in TOLD_TYPES else []
+
+    def _end_answer(self, item: OutputItem, done: Json, _frame: bytes | None) -> list[Event]:
         if item.type in CALL_TYPES:
             item.contents.takes_rest = "no part"
-        return rest
+        return [*self._citations.read(item, done)] if item.type == "message" else []
 
-    def settle(self, item: OutputItem) -> list[Event]:
-        """Return what final texts that came after an item was closed have beyond its deltas."""
+    def _settle(self, item: OutputItem) -> list[Event]:
         late, item.late_texts = item.late_texts, []
         if not item.telling.is_named:
             return []
         return [*self._deltas(item, late, []), *self._check(item)]
 
-    def confirm(self, item: OutputItem) -> list[Event]:
-        """Do the same of each item of the final response, in the order that they have there. Fail
-        also where that alone has a text, before one that was told."""
-        settling, turn = self.settle(item), item.telling.turn
+    def _confirm(self, item: OutputItem) -> list[Event]:
+        """See `ItemReader`. Fail also where the final response alone has a text, before one that
+        was told."""
+        settling, turn = self._settle(item), item.telling.turn
         if turn and turn < self._confirmed:
             self._output.misplaced += 1
             return [*settling, *self._fail(TEXT_CHANGED)]
@@ -991,11 +1012,11 @@ class ToldAnswer:
     ) -> list[Event]:
         if self._failure or not end.ok or response.get("status") in NO_ANSWERS:
             end.ok, end.error = False, self._failure or error or read_failure(response)
-            return [end]
+            return self._show([end])
         rest = self._release_withheld()
         is_told = self._output.message_count or self._call_count
         hosted, reason = [] if is_told else self._hosted_calls, self._finish_reason(response)
-        return [*rest, Finished(LANE, None, reason, hosted_calls=hosted), end]
+        return self._show([*rest, Finished(LANE, None, reason, hosted_calls=hosted), end])
 
     def _finish_reason(self, response: Json) -> FinishReason:
         details = response.get("incomplete_details")

@@ -65,7 +65,7 @@ from abridge.core.events import (
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
 from abridge.stages.tags import TagSplitter
-from abridge.stages.thinking import Accepts, Thinking
+from abridge.stages.thinking import Thinking
 
 REASONING_EVENTS = (ReasoningStarted, ReasoningDelta, NativeSummary, ReasoningEnded)
 """Events that say which reasoning item they are about."""
@@ -103,7 +103,7 @@ class ShownItems:
             drops_inline=display.drops_inline,
             by_message=True,
         )
-        self._thinking = self._new_thinking(count(-1, -1), hidden=display.hidden)
+        self.thinking = self._new_thinking(count(-1, -1), hidden=display.hidden)
         self._output = output
         self._make_frame = make_frame
         self._carries_frames = make_frame is not no_frame
@@ -112,25 +112,17 @@ class ShownItems:
         self._numbers: dict[Part, int] = {}
         """The indexes of items as they go out."""
 
-    @property
-    def dropped(self) -> int:
-        return self._thinking.dropped
-
-    def accepts(self, part: Part) -> Accepts | None:
-        """Return what tells whether a text of a part would go out as it is; None if none would."""
-        return self._thinking.accepts(part)
-
     def take(self, events: Sequence[Event]) -> list[Event]:
         """Take events in their order; return those that they become."""
-        return self._place_all(self._thinking.take(events))
+        return self._place_all(self.thinking.take(events))
 
     def finish(self) -> list[Event]:
         """End the message that is open."""
-        return self._place_all(self._thinking.leave())
+        return self._place_all(self.thinking.leave())
 
     def break_off(self) -> list[Event]:
         """Return what is held of the texts, as the answer breaks off."""
-        return self._place_all(self._thinking.break_off())
+        return self._place_all(self.thinking.break_off())
 
     # Events
 
@@ -254,7 +246,7 @@ class ShownItems:
             if not isinstance(entry, dict):
                 shown.append((number, entry))
             elif item is None:
-                raw, left = split_item(entry, self._thinking)
+                raw, left = split_item(entry, self.thinking)
                 if raw:
                     shown.append((None, make_reasoning(mint_id("rs_"), "completed", raw)))
                 shown.append((None, left))
@@ -268,7 +260,7 @@ class ShownItems:
     def show_whole(self, response: Json) -> Json:
         """Return a response that is not streamed, as it is shown."""
         if response.get("status") in BROKEN_STATUSES:
-            self._thinking.break_off()
+            self.thinking.break_off()
         entries = self.show_output([(None, entry) for entry in response["output"]])
         return {**response, "output": [entry for _, entry in entries]}
 
@@ -304,7 +296,7 @@ class ShownItems:
 
     def _split_again(self, entry: Json, part: Part | None) -> tuple[str, Json]:
         """Split what was streamed in another way. What is hidden of it counts once."""
-        has_reasoned = self._thinking.had_reasoned_before(part)
+        has_reasoned = self.thinking.had_reasoned_before(part)
         again = self._new_thinking(count(-1, -1), hidden=Counter(), has_reasoned=has_reasoned)
         return split_item(entry, again)
 

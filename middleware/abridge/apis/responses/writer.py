@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from io import StringIO
-from itertools import starmap
+from itertools import count, starmap
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis import sse
@@ -177,7 +177,7 @@ class ResponsesWriter(TranslatedAnswer):
         self._echo = echo or RequestEcho()
         self._mint_id = mint_id
         self._has_started = not self._composes
-        self._next_number = 0
+        self._numbers = count()
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
         self._head = b""  # what came before the number in the last frame, unless it was long
         self._beginning: bytes | None = None  # the frame of the last event that began the response
@@ -203,9 +203,9 @@ class ResponsesWriter(TranslatedAnswer):
             return b""
         write = delta.write_obfuscated if self._obfuscates else delta.write
         if event.run is None:
-            self._next_number += 1
-            return write(text, b"%d" % (self._next_number - 1))
-        return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
+            return write(text, b"%d" % next(self._numbers))
+        told = split_text(event, text)
+        return b"".join([write(one, b"%d" % next(self._numbers)) for one in told])
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
@@ -235,13 +235,9 @@ class ResponsesWriter(TranslatedAnswer):
             return dumps(response)
         return dumps(failure_body(end.error, as_failed(response, end.error)))
 
-    def _take_number(self) -> bytes:
-        self._next_number += 1
-        return b"%d" % (self._next_number - 1)
-
-    def _encode(self, event_type: str, fields: Json) -> bytes:
-        event = {"type": event_type, "sequence_number": self._next_number, **fields}
-        self._next_number += 1
+    def _encode(self, event_type: str, fields: Json, number: int | None = None) -> bytes:
+        number = next(self._numbers) if number is None else number
+        event = {"type": event_type, "sequence_number": number, **fields}
         if self._obfuscates and "delta" in fields:
             event = obfuscate_event(event)
         return sse.encode_frame(dumps(event), event_type)
@@ -336,7 +332,7 @@ class ResponsesWriter(TranslatedAnswer):
             if frame.rfind(_NUMBER_KEY, start) < 0 and frame.rfind(_HIDDEN_PREFIX, start) < 0:
                 end = frame.find(b",", start)
                 if frame[start:end].isdigit():
-                    return b"".join((head, self._take_number(), frame[end:]))
+                    return b"".join((head, b"%d" % next(self._numbers), frame[end:]))
         return self._find_number(frame)
 
     def _find_number(self, frame: bytes) -> bytes:
@@ -349,12 +345,12 @@ class ResponsesWriter(TranslatedAnswer):
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
             start = frame.rfind(_LAST_NUMBER) + len(_LAST_NUMBER)
             if frame.endswith(_LAST_END) and frame[start : -len(_LAST_END)].isdigit():
-                return b"".join((frame[:start], self._take_number(), _LAST_END))
+                return b"".join((frame[:start], b"%d" % next(self._numbers), _LAST_END))
             found = _NUMBER_PATTERN.search(frame)
             if found is not None:
                 start, end = found.span(1)
                 self._head = frame[:start] if start <= MAX_HEAD else b""
-                return b"".join((frame[:start], self._take_number(), frame[end:]))
+                return b"".join((frame[:start], b"%d" % next(self._numbers), frame[end:]))
         data = sse.frame_data(frame)
         if data is None or not data.startswith(b"{"):
             return frame
@@ -363,14 +359,11 @@ class ResponsesWriter(TranslatedAnswer):
 
     def _write_parsed(self, event: Json, frame: bytes) -> bytes:
         """Write a frame that had to be parsed. Upstream numbers all of its events or none."""
-        number = event.get("sequence_number")
+        given, number = event.get("sequence_number"), next(self._numbers)
         if self._is_numbered is None:
-            self._is_numbered = isinstance(number, int)
+            self._is_numbered = isinstance(given, int)
         shown = self._hide_raw(event)
-        if shown != event or number != self._next_number:
-            return self._rewrite(shown)
-        self._next_number += 1
-        return frame
+        return frame if given == number and shown == event else self._rewrite(shown, number)
 
     def _hide_raw(self, event: Json) -> Json:
         """Return the event with no more reasoning in its response or item than is shown."""
@@ -381,9 +374,9 @@ class ResponsesWriter(TranslatedAnswer):
             visible = {**visible, "item": without_raw_content(event["item"], self._display)}
         return visible
 
-    def _rewrite(self, event: Json) -> bytes:
+    def _rewrite(self, event: Json, number: int | None = None) -> bytes:
         fields = {key: value for key, value in event.items() if key not in WRITER_FIELDS}
-        return self._encode(string(event.get("type")), fields)
+        return self._encode(string(event.get("type")), fields, number)
 
     def _show_final(self, response: Json, end: ResponseEnded) -> Json:
         """Return upstream's final response: its items as they were shown, and all of the usage.
@@ -629,7 +622,7 @@ class WrittenOutput:
                 tool = self._tools.get(event.name)
                 item = WrittenCall(event, tool, len(self.items), self._mint_id)
                 begun += self._add_item(item)
-            return begun + item.write(event.arguments)
+            return begun + item.write(event.arguments) if event.arguments else begun
         if not isinstance(item, WrittenMessage) or item.number != event.message_index:
             begun = self.finish()
             number, index = event.message_index, len(self.items)
@@ -717,10 +710,11 @@ class WrittenContent:
 
     def write(self, text: str, logprobs: Sequence[Json] = ()) -> _Written:
         self._buffer.write(text)
-        if self.kind is not TEXT:
-            return [say(self.kind, "delta", self._address, text)]
-        self._logprobs += logprobs
-        return [say(self.kind, "delta", self._address, text, logprobs=logprobs)]
+        beside: Json = {}
+        if self.kind is TEXT:
+            self._logprobs += logprobs
+            beside["logprobs"] = logprobs
+        return [(self.kind.delta_type, {**self._address, "delta": text, **beside})]
 
     def cite(self, citation: CitationDelta) -> _Written:
         annotation = write_annotation(citation, self._before, self._buffer.tell())
@@ -729,9 +723,10 @@ class WrittenContent:
         return [(ANNOTATION_ADDED, {**self._address, **place, "annotation": annotation})]
 
     def end(self, **status: str) -> _Written:
-        part = self.part = self._build_part()
-        beside = {"logprobs": part["logprobs"]} if self.kind is TEXT else {}
-        done = say(self.kind, "text_done", self._address, part[self.kind.text_field], **beside)
+        part, kind = self._build_part(), self.kind
+        self.part, text = part, {kind.text_field: part[kind.text_field]}
+        beside = {"logprobs": part["logprobs"]} if kind is TEXT else {}
+        done = (kind.done_type, {**self._address, **text, **beside})
         return [done, self._tell_part("done", part, **status)]
 
     def _build_part(self) -> Json:
@@ -857,7 +852,7 @@ class WrittenCall(WrittenItem):
         return self._content.add_text(event.arguments) if event.call_index == self.number else None
 
     def write(self, arguments: str) -> _Written:
-        said = self._content.write(arguments) if arguments else []
+        said = self._content.write(arguments)
         return said if self._streams else []
 
     def end(self) -> _Written:
@@ -865,10 +860,10 @@ class WrittenCall(WrittenItem):
             return []
         item, kind = self.build_done("completed"), self._content.kind
         text = item[kind.text_field]
-        address = {**self.address, **kind.extra_fields("text_done", item)}
+        named = kind.extra_fields("text_done", item)
         is_late = self._takes_text and text and not self._streams
-        ended = [say(kind, "delta", self.address, text)] if is_late else []
-        return [*ended, say(kind, "text_done", address, text)]
+        ended = [(kind.delta_type, {**self.address, "delta": text})] if is_late else []
+        return [*ended, (kind.done_type, {**self.address, **named, kind.text_field: text})]
 
     def build_done(self, status: ItemStatus) -> Json:
         return self._build_item(self._content.text, status)
@@ -1056,11 +1051,3 @@ def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
         return {"type": "url_citation", "start_index": start, "end_index": end, **named}
     name = citation.title or citation.file_id
     return {"type": "file_citation", "file_id": citation.file_id, "filename": name, "index": end}
-
-
-def say(
-    kind: ContentKind, stage: Stage, address: Json, text: str = "", **others: Any
-) -> tuple[str, Json]:
-    """Return an event about content of this kind, and the fields that it has."""
-    event_type, fields = kind.build_event(stage, text)
-    return event_type, {**address, **fields, **others}
