@@ -9,7 +9,7 @@ import json
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.chunks import MAX_CHOICES
@@ -238,6 +238,7 @@ class TestPartsOfAContent:
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join)))
+@example(["</think> </think>So<think> So"])
 def test_parts_show_what_their_joined_text_would_show(texts: list[str]) -> None:
     parts = [{"type": "text", "text": text} for text in texts]
     by_part, joined = (ThinkingFilter(may_begin_inside=True, limit=1 << 20) for _ in range(2))

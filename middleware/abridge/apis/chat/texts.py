@@ -357,7 +357,10 @@ def place_pieces(content: Any, pieces: Iterable[TagPiece]) -> tuple[str, Any]:
         return raw, content
     if not isinstance(content, list):
         return raw, text
-    shown, rest = iter(_mark_shown(said, pieces)), []
+    marks = _mark_shown(said, pieces)
+    if "".join(compress(said, marks)) != text:
+        marks = _mark_first(said, text)
+    shown, rest = iter(marks), list[Any]()
     for part in content:
         kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
         if kept is None or kept == part["text"]:
@@ -379,6 +382,17 @@ def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
                 break
             position = start + len(run)
             marks[start:position] = bytes([kind == "text"]) * len(run)
+    return marks
+
+
+def _mark_first(text: str, shown: str) -> bytearray:
+    """Mark the first characters of a text that make up what is shown, where pieces of it stand
+    elsewhere, too."""
+    marks, position = bytearray(len(text)), -1
+    for character in shown:
+        if (position := text.find(character, position + 1)) < 0:
+            break
+        marks[position] = True
     return marks
 
 
