@@ -248,7 +248,7 @@ class ReceiveUntil:
         self._ended = ended
         self._receive = receive
         self._receiving: asyncio.Future[Message] | None = None
-        self.call_on_leave = find_call_on_leave(receive)
+        self.call_on_leave = getattr(receive, "call_on_leave", None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -303,13 +303,8 @@ def call_on_leave(receive: Receive, callback: Callable[[], object]) -> bool:
 
     Returns False if this `receive` does not offer that: only the one of Abridge's own server does.
     """
-    offer = find_call_on_leave(receive)
+    offer = getattr(receive, "call_on_leave", None)
     return offer is not None and offer(callback)
-
-
-def find_call_on_leave(receive: Receive) -> Callable[[Callable[[], object]], bool] | None:
-    """Return what does that; None if this `receive` does not offer it. What wraps it has it too."""
-    return getattr(receive, "call_on_leave", None)
 
 
 def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:

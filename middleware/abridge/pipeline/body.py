@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope
 from abridge.client_shares import ClientShares
 from abridge.config.tables import LimitSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import content_length, find_call_on_leave
+from abridge.http.asgi import content_length
 
 ReserveMemory: TypeAlias = Callable[[int], None]
 """Reserves memory for so many more bytes of a request. Raises RequestError if there is too
@@ -100,7 +100,7 @@ class BufferedBody:
         self.rest = receive  # for what comes after the body
         self.data = data  # None if the body is over the limit, or the client left
         self.reserve = reserve  # reserves memory for what else the request needs
-        self.call_on_leave = find_call_on_leave(receive)
+        self.call_on_leave = getattr(receive, "call_on_leave", None)  # see `http/asgi.py`
 
     def with_body(self, data: bytes) -> BufferedBody:
         """Return a copy with another body."""
