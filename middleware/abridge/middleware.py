@@ -349,7 +349,7 @@ class AbridgeMiddleware:
             await self._handle(traced, receive, send)
 
     def _handle(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Serve a request and hand its record to the sinks."""
+        """Find a request's API and answer it, with an early head where there may be one."""
         CLIENT.set(client_of(scope))
         api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
         must_wait = WEBSOCKET in scope or scope[BACKGROUND]
@@ -362,6 +362,7 @@ class AbridgeMiddleware:
             await self._answer(api, {**scope, EARLY_HEAD: early}, receive, early.send)
 
     async def _answer(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request and hand its record to the sinks."""
         self._under_way += 1
         try:
             if self._keys is not None and SUMMARY_CALL not in scope and not scope[BACKGROUND]:

@@ -312,7 +312,7 @@ def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:
     `send` can, since the client is slow or has left.
 
     None if this `send` does not offer that. It does if it is a method of an object that also has
-    this one: of Abridge's own server, an `Exchange`, a `Trial`.
+    this one: of Abridge's own server, an `Exchange`, a `Trial` whose answer passes.
     """
     return getattr(getattr(send, "__self__", None), "write_at_once", None)
 
