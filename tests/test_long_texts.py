@@ -45,7 +45,7 @@ BOUNDED = {
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
     "abridge.http.hosts.is_allowed_host": "globs of the settings, and the host of a head",
     "abridge.observability.spending._ModelPrices.matches": "globs of the settings, and a name",
-    "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
+    "abridge.sidecar.proxy.response_heads.ResponseHeads._may_pass": _SETTINGS,
     "abridge.summarizers.checks.Checks._show": _SENTENCES,
     "abridge.summarizers.checks._SENTENCE": _SENTENCES,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",

@@ -8,7 +8,7 @@ body as it came, in one piece where it was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -90,8 +90,12 @@ from abridge.work import CLIENT, LIGHT_BYTES, Work
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from abridge.observability.tracing.spans import Tracing
     from abridge.sidecar.client_keys.door import ClientKeys
     from abridge.sidecar.websocket.session import Sessions
+
+NOT_YET = dict.fromkeys((TRACE, ATTEMPT, BACKGROUND, CLIENT_KEY, EARLY_HEAD))
+"""The scope keys of Abridge's that a request has only later, if at all."""
 
 CLOSED_PATH = (
     "This path is closed, because reasoning is hidden here and answers on this path are not read. "
@@ -238,10 +242,8 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            record = Record.start(scope)
-            own = {RECORD: record, LEDGER: self._ledger is not None}
-            own |= dict.fromkeys((TRACE, ATTEMPT, BACKGROUND, CLIENT_KEY, EARLY_HEAD))
-            scope = {**scope, **own}  # no outer Abridge's
+            own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
+            scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
             await self._trace(scope, receive, send)
@@ -334,71 +336,89 @@ class AbridgeMiddleware:
         own = {RECORD: record, TRACE: None, ATTEMPT: None, EARLY_HEAD: None}
         await self._trace({**scope, **own}, receive, send)
 
-    async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _trace(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve a request, within a span where traces are written."""
-        self._under_way += 1
-        try:
-            if self._tracing is None or SUMMARY_CALL in scope:
-                await self._handle(scope, receive, send)
-            else:
-                with self._tracing.trace_request(scope) as traced:
-                    await self._handle(traced, receive, send)
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self._idle.set()
+        if self._tracing is None or SUMMARY_CALL in scope:
+            return self._handle(scope, receive, send)
+        return self._handle_traced(self._tracing, scope, receive, send)
 
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request and hand its record to the sinks."""
+    async def _handle_traced(
+        self, tracing: Tracing, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        with tracing.trace_request(scope) as traced:
+            await self._handle(traced, receive, send)
+
+    def _handle(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Find a request's API and answer it, with an early head where there may be one."""
         CLIENT.set(client_of(scope))
         api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
         must_wait = WEBSOCKET in scope or scope[BACKGROUND]
         if api is None or not self._sends_heads_early or must_wait:
-            await self._answer(api, scope, receive, send)
-            return
+            return self._answer(api, scope, receive, send)
+        return self._answer_early(api, scope, receive, send)
+
+    async def _answer_early(self, api: Api, scope: Scope, receive: Receive, send: Send) -> None:
         async with EarlyHead(send, _error_writer(api, scope)) as early:
             await self._answer(api, {**scope, EARLY_HEAD: early}, receive, early.send)
 
     async def _answer(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request and hand its record to the sinks."""
+        self._under_way += 1
         try:
             if self._keys is not None and SUMMARY_CALL not in scope and not scope[BACKGROUND]:
                 await self._keys.admit(scope, Record.get(scope))
-            await self._serve(api, scope, receive, send)
+            if api is None:
+                await self._serve_other(scope, receive, send)
+            else:
+                await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
             await send_error(error, send, _error_writer(api, scope))
         finally:
             self._metrics_sink.finish(scope)
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
-    async def _serve(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
-        record, path = Record.get(scope), decoded_path(scope)
-        record.api = api.name if api is not None else None
-        response_path = ResponsePath.parse(scope["method"], path) if api is None else None
-        asked_about = api_of_preflight(scope)
-        read_as = RESPONSES if response_path is not None else api or asked_about
+    def _serve(self, api: Api, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve a request to an endpoint of an API."""
+        Record.get(scope).api = api.name
+        if self._shared_paths:
+            self._check_shared_endpoint(api, scope)
+        check_endpoint(scope, api.path, self._open_paths)
+        return self._serve_by_body(api, scope, receive, send)
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request to anything but an endpoint of an API."""
+        path, asked_about = decoded_path(scope), api_of_preflight(scope)
+        response_path = ResponsePath.parse(scope["method"], path)
+        read_as = asked_about if response_path is None else RESPONSES
         if self._shared_paths and read_as is not None:
             self._check_shared_endpoint(read_as, scope)
-        if api is not None:
-            check_endpoint(scope, api.path, self._open_paths)
         if response_path is not None and (
             await self._background.answer(response_path, scope, receive, send)
             or await self._stored_responses.answer(response_path, scope, receive, send)
         ):
-            record.outcome = "stored"
+            Record.get(scope).outcome = "stored"
             return
-        if api is None and await self._serve_conversation(scope, receive, send):
+        if await self._serve_conversation(scope, receive, send):
             return
-        is_read = api is not None or asked_about is not None
-        if self._hides_raw and not (is_read or self._passes_unread(scope)):
+        if self._hides_raw and asked_about is None and not self._passes_unread(scope):
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
-        model = model_in_path(path) if api is None else None
+        model = model_in_path(path)
         is_addressed = model is not None or response_path is not None
-        if api is None and (is_addressed or not self._is_routed_by_body(scope)):
-            check_path(scope, model, is_stored_response=response_path is not None)
-            self._choose_unread(scope, self._route_for(model if self._names_matter else None))
-            await pass_on(self._unread_app, scope, receive, send)
+        if not is_addressed and self._is_routed_by_body(scope):
+            await self._serve_by_body(None, scope, receive, send)
             return
-        with self._body_budget.reserving(client_of(scope)) as reserve:
+        check_path(scope, model, is_stored_response=response_path is not None)
+        self._choose_unread(scope, self._route_for(model if self._names_matter else None))
+        await pass_on(self._unread_app, scope, receive, send)
+
+    async def _serve_by_body(
+        self, api: Api | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a request as its body says."""
+        with self._body_budget.reserving(CLIENT.get()) as reserve:
             buffered, body, request = await self._read(api, scope, receive, reserve)
             if request is not None:
                 await self._dispatcher.dispatch(request, receive, send)
@@ -433,14 +453,14 @@ class AbridgeMiddleware:
             if body is not buffered.data:
                 reserve(len(body or b""))
         Record.get(scope).request_bytes = len(body or b"")
-        request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
-        if api is not None and body is not None and await self._must_parse(api, scope, body, work):
-            request = await self._parse(api, scope, buffered, body=body)
-            must_be_json = self._hides_raw or self._translates or self._shared_paths
-            if request is None and (must_be_json or must_read(scope)):
+        if api is None or body is None or not await self._must_parse(api, scope, body):
+            return buffered, body, None
+        request = await self._parse(api, scope, buffered, body=body)
+        if request is None:
+            if self._hides_raw or self._translates or self._shared_paths or must_read(scope):
                 raise RequestError("The request body is not a JSON object.", code="invalid_json")
-        if request is not None and chooses_models(scope):
-            await work.run(check_body, scope, request.body)
+        elif chooses_models(scope):
+            await request.work.run(check_body, scope, request.body)
         return buffered, body, request
 
     async def _parse(
@@ -461,11 +481,11 @@ class AbridgeMiddleware:
     ) -> None:
         """Pass on a request of which nothing is read but the model. `body` is without its content
         encoding; None if it is unknown."""
-        limits, model, work = self.settings.limits, None, Work()
-        if body is not None and (self._names_matter or chooses_models(scope)):
-            work.add(body)
-            model = await read_model(body, work, limits, buffered.reserve)
-        if chooses_models(scope):
+        model, work = None, Work()
+        if self._names_matter or chooses_models(scope):
+            if body is not None:
+                work.add(body)
+                model = await read_model(body, work, self.settings.limits, buffered.reserve)
             await work.run(check_unread, scope, body)
         route = self._route_for(model)
         if api is not None:
@@ -479,7 +499,7 @@ class AbridgeMiddleware:
                 scope,
                 body,
                 model,
-                limit=int(limits.event),
+                limit=int(self.settings.limits.event),
                 room=Room(buffered.reserve),
             )
             buffered = buffered if renamed is body else buffered.with_body(renamed)
@@ -561,17 +581,17 @@ class AbridgeMiddleware:
             or (api is not None and self._dispatcher.may_translate(api))
         )
 
-    async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
+    async def _must_parse(self, api: Api, scope: Scope, body: bytes) -> bool:
         if self._must_know_body(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
             return True
         if api.counts_tokens_at or api.compaction is not None:  # it has other endpoints, too
             paths = request_paths(scope)
             if counts_tokens(*paths) or compacts(*paths):
                 return True
-        if not work.is_heavy:
+        if len(body) <= LIGHT_BYTES:
             return self._may_concern(api, body, self._memory.holds_anything)
         holds_anything = self._memory.holds_anything()
-        return await work.run(self._may_concern, api, body, lambda: holds_anything)
+        return await Work(heavy=True).run(self._may_concern, api, body, lambda: holds_anything)
 
     def _may_concern(self, api: Api, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""

@@ -38,10 +38,11 @@ class App:
 
     async def __call__(self, _scope: Any, _receive: Any, send: Any) -> None:
         headers = [(b"content-type", self._kind)]
+        before = find_write_at_once(send)
+        assert before is None or not before(b"before its start")
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         write_at_once = find_write_at_once(send)
         assert write_at_once is not None
-        assert not write_at_once(b"before its start")
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
         for piece, at_once in zip(self._pieces, self._at_once, strict=True):
             if not (at_once and write_at_once(piece)):
                 self.waiting.append(piece)
@@ -112,9 +113,9 @@ async def test_a_client_that_has_left_takes_nothing_at_once() -> None:
     taken: list[bool] = []
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await start(send)
         write_at_once = find_write_at_once(send)
         assert write_at_once is not None
-        await start(send)
         taken.append(write_at_once(chunk({"role": "assistant", "content": ""})))
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import zlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Self, cast
 from urllib.parse import quote, unquote
 
@@ -48,25 +47,28 @@ BODY_HEADERS = (
 """Headers that frame, describe or sign the original bytes of a body that is rewritten."""
 
 
-_SEPARATOR = re.compile(rb"[\x00-\x20\x7f()<>@,;:\[\]={}\\\"]")
-"""Bytes that no name of a header may have."""
-
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROLS = bytes({*range(0x20), 0x7F} - {0x09})
 """Bytes that no value of a header may have."""
 
+_SEPARATORS = _CONTROLS + b'\t ()<>@,;:[]={}\\"'
+"""Bytes that no name of a header may have."""
 
-def can_be_written(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+
+def can_be_written(headers: Sequence[tuple[bytes, bytes]]) -> bool:
     """Return whether a client reads each of these headers as one, with its name."""
-    pairs = [*headers]
-    names = [name for name, _ in pairs]
-    if not all(names) or _SEPARATOR.search(b"".join(names)):
-        return False
-    return not _CONTROL.search(b"".join([value for _, value in pairs]))
+    names, values = zip(*headers, strict=True) if headers else ((), ())
+    all_names, all_values = b"".join(names), b"".join(values)
+    return (
+        all(names)
+        and all_names == all_names.translate(None, _SEPARATORS)
+        and all_values == all_values.translate(None, _CONTROLS)
+    )
 
 
 def decoded_path(scope: Scope) -> str:
     """Return the path below the mount point, percent-decoded."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
@@ -76,16 +78,17 @@ def encoded_path(scope: Scope) -> bytes:
     `raw_path` is optional in ASGI, and some applications rewrite `path` without it: if the two
     disagree, `path` decides.
     """
-    path, raw, root = scope["path"], scope.get("raw_path"), scope.get("root_path", "")
+    path, root = scope["path"], scope.get("root_path", "")
+    raw: bytes | None = scope.get("raw_path")
     if raw is not None and not root and b"%" not in raw and raw.decode("latin-1") == path:
-        return cast(bytes, raw)
+        return raw
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()
     start = 0
     if path == root or path.startswith(f"{root}/"):
         for _ in root.encode():
             start += 3 if raw[start : start + 1] == b"%" else 1
-    return cast(bytes, raw[start:])
+    return raw[start:]
 
 
 def request_paths(scope: Scope) -> tuple[str, str]:
@@ -235,22 +238,25 @@ class ReceiveUntil:
     """A `receive` that also yields `http.disconnect` once `ended` is set. Leave it at the end.
 
     A call that is cancelled leaves what it awaited to the next one: an application may poll, as
-    Starlette's `is_disconnected` does, which cancels each call that has to wait.
+    Starlette's `is_disconnected` does, which cancels each call that has to wait. What `receive` has
+    already, as a `BufferedBody` has the body, is not awaited.
     """
 
-    __slots__ = ("_ended", "_receive", "_receiving")
+    __slots__ = ("_ended", "_receive", "_receiving", "call_on_leave")
 
     def __init__(self, ended: Flag, receive: Receive) -> None:
         self._ended = ended
         self._receive = receive
         self._receiving: asyncio.Future[Message] | None = None
+        self.call_on_leave = getattr(receive, "call_on_leave", None)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __call__(self) -> Message:
-        if self._receiving is None and (message := receive_at_once(self._receive)) is not None:
-            return message
+        offer = getattr(self._receive, "receive_at_once", None)
+        if self._receiving is None and offer is not None and (message := offer()) is not None:
+            return cast(Message, message)
         awaited = self._receiving = self._receiving or asyncio.ensure_future(self._receive())
         if not (awaited.done() or self._ended.is_set()):
             ending = self._ended.wait()
@@ -263,20 +269,10 @@ class ReceiveUntil:
         self._receiving = None
         return awaited.result()
 
-    def call_on_leave(self, callback: Callable[[], object]) -> bool:
-        return call_on_leave(self._receive, callback)
-
     async def __aexit__(self, *_: object) -> None:
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.wait((self._receiving,))
-
-
-def receive_at_once(receive: Receive) -> Message | None:
-    """Return the next message if this `receive` has it, so that nothing need be awaited: a
-    `BufferedBody` has the body."""
-    offer = getattr(receive, "receive_at_once", None)
-    return None if offer is None else cast("Message | None", offer())
 
 
 async def run_lifespan(
@@ -316,7 +312,7 @@ def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:
     `send` can, since the client is slow or has left.
 
     None if this `send` does not offer that. It does if it is a method of an object that also has
-    this one: of Abridge's own server, an `Exchange`, a `Trial`.
+    this one: of Abridge's own server, an `Exchange`, a `Trial` whose answer passes.
     """
     return getattr(getattr(send, "__self__", None), "write_at_once", None)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -77,8 +77,8 @@ class HttpResponse:
         """True once all of the body was returned, if that is known before its end is asked for."""
         return isinstance(self.body, _ResponseBody) and self.body.is_read
 
-    async def aclose(self) -> None:
-        await self.body.aclose()
+    def aclose(self) -> Awaitable[None]:
+        return self.body.aclose()
 
     def write_to(self, write_at_once: Callable[[bytes], bool]) -> None:
         """Have pieces of the body written as they come, while the next one is awaited. What is not

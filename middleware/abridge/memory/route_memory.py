@@ -138,6 +138,10 @@ class RouteMemory:
         self.summaries = summaries
         self.tenant_rule: str | TenantCallable = tenant or route.history.tenant
         self._profile = PROFILES[route.upstream.profile]
+        self.restores = store is not None and route.history.restore != "never"
+        keeps = route.history.restore == "always" or route.history.keep in ("tool_rounds", "all")
+        self.remembers_every_turn = self.restores and keeps
+        """True if every answer is remembered, whatever its client may keep of it."""
 
     def tenant_tags(self, scope: Scope) -> dict[str, bytes] | None:
         """Return the tags of the tenant that sends a request; None if it belongs to nobody."""
@@ -171,20 +175,10 @@ class RouteMemory:
         restores_calls = self.restores and self._profile.returns.required_on_calls
         return self.remembers_every_turn or (restores_calls and TOOLS_NEEDLE in body)
 
-    @property
-    def remembers_every_turn(self) -> bool:
-        """True if every answer is remembered, whatever its client may keep of it."""
-        keeps = self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
-        return self.restores and keeps
-
     def always_remembers(self, turn: Turn) -> bool:
         """Return whether the turn's reasoning is remembered even if its client saw all of it."""
         requires = self._profile.returns.required_on_calls and bool(turn.calls)
         return self.remembers_every_turn or (self.restores and requires)
-
-    @property
-    def restores(self) -> bool:
-        return self.store is not None and self.settings.restore != "never"
 
     def create_sealer(
         self, tenant_tags: Mapping[str, bytes], api: str, model: str, upstream: str | None = None

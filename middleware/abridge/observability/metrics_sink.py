@@ -91,8 +91,8 @@ class MetricsSink:
         """Count a request; without an API only its refusal counts."""
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
-        if record.hidden:
-            self._count_hidden(record)
+        for hidden, pieces in (record.hidden or {}).items():
+            self.metrics.hidden.labels(record.profile or "none", hidden).inc(pieces)
         if record.api is None:
             if record.dropped_response_fields:
                 self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
@@ -114,10 +114,6 @@ class MetricsSink:
                 record.upstream_tokens.as_billed(), ("input", "output", "reasoning")
             ):
                 self.metrics.upstream_tokens.labels(*labels, kind).inc(count)
-
-    def _count_hidden(self, record: Record) -> None:
-        for kind, pieces in record.hidden.items():
-            self.metrics.hidden.labels(record.profile or "none", kind).inc(pieces)
 
     def _count_history(self, record: Record, labels: tuple[str, str]) -> None:
         """Count the changes made to the request's history, and the fields dropped."""

@@ -114,7 +114,7 @@ class Record:
     outcome: str = "failed"  # as in the metrics; the worst until a better one is known
     cause: str | None = None  # code of the first error
     profile: str | None = None  # of the upstream, once its answer is to be read
-    hidden: HiddenCount = field(default_factory=Counter)  # what was left out for that
+    hidden: HiddenCount | None = None  # what was left out for that, once an answer is read
     seconds: float = 0.0  # total
     engaged: bool = False
     overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
@@ -170,6 +170,7 @@ class Record:
         """Note the profile under which an answer is read. Return what counts what is left out of
         it where raw reasoning is hidden."""
         self.profile = profile
+        self.hidden = Counter() if self.hidden is None else self.hidden
         return self.hidden
 
     def note_refusal(self, refusal: RequestError) -> None:
@@ -183,7 +184,7 @@ class Record:
 
 
 def new_request_id() -> str:
-    return f"{getrandbits(128):032x}"
+    return getrandbits(128).to_bytes(16).hex()
 
 
 def cancellation_cause(error: asyncio.CancelledError) -> str:

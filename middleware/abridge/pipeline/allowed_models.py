@@ -35,7 +35,8 @@ WITHOUT_MODEL = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 def must_read(scope: Scope) -> bool:
     """Return whether a request and its answer must be read for the limits of its key."""
-    return chooses_models(scope) or has_budget(scope)
+    key = client_key(scope)
+    return key is not None and (key.chooses_models or has_budget(scope))
 
 
 def chooses_models(scope: Scope) -> bool:

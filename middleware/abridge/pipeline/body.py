@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope
 from abridge.client_shares import ClientShares
 from abridge.config.tables import LimitSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import call_on_leave, content_length
+from abridge.http.asgi import content_length
 
 ReserveMemory: TypeAlias = Callable[[int], None]
 """Reserves memory for so many more bytes of a request. Raises RequestError if there is too
@@ -100,6 +100,7 @@ class BufferedBody:
         self.rest = receive  # for what comes after the body
         self.data = data  # None if the body is over the limit, or the client left
         self.reserve = reserve  # reserves memory for what else the request needs
+        self.call_on_leave = getattr(receive, "call_on_leave", None)  # see `http/asgi.py`
 
     def with_body(self, data: bytes) -> BufferedBody:
         """Return a copy with another body."""
@@ -112,9 +113,6 @@ class BufferedBody:
     def receive_at_once(self) -> Message | None:
         """Return the next of the buffered messages; see `http/asgi.py`."""
         return self._messages.pop() if self._messages else None
-
-    def call_on_leave(self, callback: Callable[[], object]) -> bool:
-        return call_on_leave(self.rest, callback)
 
 
 async def buffer_body(

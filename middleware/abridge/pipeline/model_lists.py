@@ -7,7 +7,7 @@ other's is written in the client's; what is in the client's shape already passes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,11 +59,9 @@ class ModelLists:
         self._may_be_googles = any(route.upstream.api in GOOGLES for route in settings.routes)
         self._only_upstream = settings.routes[0].upstream if len(settings.routes) == 1 else None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if _is_about_models(scope):
-            await self._answer(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        answer = self._answer if _is_about_models(scope) else self._app
+        return answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         anthropic = wants_anthropics_shape(scope["headers"])

@@ -34,7 +34,8 @@ class Trial:
         answer = _TriedAnswer(self._must_withhold, self._check, send)
         async with ReceiveUntil(answer.ended, receive) as receive_or_end:
             await self._app(scope, receive_or_end, answer.take)
-        await answer.end()
+        if not answer.passes:
+            await answer.end()
 
 
 class _TriedAnswer:
@@ -44,8 +45,8 @@ class _TriedAnswer:
         self._must_withhold = must_withhold
         self._check = check
         self._send = send
-        self._write_at_once = find_write_at_once(send)
-        self._passes = True
+        self.passes = True
+        self.write_at_once: Callable[[bytes], bool] | None = None  # once it passes
         self._withheld: list[Message] = []
         self._failure: AttemptFailed | None = None
         self.ended = Flag()  # set when the last message was withheld
@@ -53,8 +54,9 @@ class _TriedAnswer:
     async def take(self, message: Message) -> None:
         """Take the application's next message."""
         if message["type"] == "http.response.start":
-            self._passes = not self._must_withhold(message["status"])
-        if self._passes:
+            self.passes = not self._must_withhold(message["status"])
+            self.write_at_once = find_write_at_once(self._send) if self.passes else None
+        if self.passes:
             await self._send(message)
             return
         if self._failure is None:
@@ -63,10 +65,6 @@ class _TriedAnswer:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
-
-    def write_at_once(self, body: bytes) -> bool:
-        """Pass a piece of the body on without awaiting, if that is offered; see `http/asgi.py`."""
-        return self._passes and self._write_at_once is not None and self._write_at_once(body)
 
     async def end(self) -> None:
         """Check an answer that is still withheld. Raises AttemptFailed."""
@@ -89,7 +87,7 @@ class _TriedAnswer:
                 failure.answer = GivenAnswer(withheld)
             self._failure = failure
             return
-        self._passes = True
+        self.passes = True
         for message in withheld:
             await self._send(message)
 

@@ -22,8 +22,6 @@ KEYS_FILE_SETTING = "server.keys_file"
 
 MAX_FILE_BYTES = 4 << 20
 
-OWNER_ONLY = 0o600
-
 OPEN_MODES = stat.S_IWGRP | stat.S_IRWXO
 """Permissions by which others than its owner could change the file, or everybody could read it."""
 

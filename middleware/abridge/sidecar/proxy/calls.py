@@ -105,7 +105,11 @@ class UpstreamCaller:
         started = monotonic()
         try:
             response = await self._send(target.build_request(scope, body))
-            await self._check_head(scope, response)
+            try:
+                response.headers = self._heads.headers_for_client(scope, response)
+            except UnwritableHead:
+                await response.aclose()
+                raise
         except TRANSPORT_ERRORS as error:
             self.count_failure(target, classify_failure(error))
             raise
@@ -114,16 +118,6 @@ class UpstreamCaller:
         if target.name not in self._found and scope["method"] == "POST":
             self._note_answer(target, response.status)
         return response
-
-    async def _check_head(self, scope: Scope, response: HttpResponse) -> None:
-        """Leave of the head what goes to the client. Raises UnwritableHead."""
-        try:
-            response.headers = self._heads.headers_for_client(
-                scope, response.status, response.headers
-            )
-        except UnwritableHead:
-            await response.aclose()
-            raise
 
     def _note_answer(self, target: UpstreamTarget, status: int) -> None:
         """Say once of an upstream that its first answers were 404 alone."""

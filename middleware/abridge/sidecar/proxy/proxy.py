@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import httpx
 from prometheus_client import CollectorRegistry
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from abridge.client_shares import ClientShares, client_of
 from abridge.config.settings import ATTEMPT, ROUTE, Settings, check_settings
@@ -227,10 +227,15 @@ class _ClientStream(httpx.AsyncByteStream):
 
     async def read_body(self) -> bytes | _ClientStream | None:
         """Return the body if it came whole, else a stream of it; None if the client has left."""
-        await self._receive_message()
-        if self.disconnected:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
             return None
-        return self if self._more_body else self._take_chunks()
+        if not message.get("more_body", False):
+            self._more_body = False
+            body: bytes = message.get("body", b"")
+            return body
+        self._keep(message)
+        return self
 
     def __aiter__(self) -> _ClientStream:
         return self
@@ -264,7 +269,7 @@ class _ClientStream(httpx.AsyncByteStream):
         try:
             while not self.disconnected:
                 await self._wait_for_room()
-                await self._receive_message()
+                self._keep(await self._receive())
         finally:
             self._watch.end()
 
@@ -277,8 +282,7 @@ class _ClientStream(httpx.AsyncByteStream):
             self._changed.clear()
             await self._changed.wait()
 
-    async def _receive_message(self) -> None:
-        message = await self._receive()
+    def _keep(self, message: Message) -> None:
         self.disconnected = message["type"] == "http.disconnect"
         self._chunks.append(message.get("body", b""))
         self._unread_bytes += len(self._chunks[-1])

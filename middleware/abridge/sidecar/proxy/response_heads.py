@@ -8,7 +8,7 @@ is served at Abridge's address. All else stays as it is, including repeated head
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fnmatch import translate
 
 import httpx
@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from abridge.apis.credentials import Header
 from abridge.http.asgi import can_be_written, get_header
+from abridge.http.transport import HttpResponse
 from abridge.sidecar.proxy.targets import HOP_BY_HOP, end_to_end_headers
 
 PROXY_COMMANDS = frozenset(
@@ -43,6 +44,8 @@ DROPPED_PREFIX = b"x-accel-"
 CROSS_ORIGIN_PREFIX = b"access-control-"
 """Leave for other sites' pages to read the answer, which is Abridge's to give."""
 
+GUARDED_PREFIXES = (DROPPED_PREFIX, CROSS_ORIGIN_PREFIX)
+
 STATUSES = range(200, 600)
 """Statuses that a response may have."""
 
@@ -58,24 +61,20 @@ class ResponseHeads:
     def __init__(self, allowed_origins: Iterable[str]) -> None:
         self._origins = re.compile("|".join(map(translate, allowed_origins)) or "(?!)")
 
-    def headers_for_client(
-        self, scope: Scope, status: int, headers: Sequence[Header]
-    ) -> list[Header]:
+    def headers_for_client(self, scope: Scope, response: HttpResponse) -> list[Header]:
         """Return the headers that go to the client. Raises UnwritableHead."""
         passed = [
             header
-            for header in end_to_end_headers(headers, DROPPED)
-            if not header[0].startswith(DROPPED_PREFIX)
+            for header in end_to_end_headers(response.headers, DROPPED)
+            if not header[0].startswith(GUARDED_PREFIXES) or self._may_pass(header[0], scope)
         ]
-        if any(name.startswith(CROSS_ORIGIN_PREFIX) for name, _ in passed) and not (
-            self._origins.fullmatch(get_header(scope["headers"], b"origin").decode("latin-1"))
-        ):
-            passed = [each for each in passed if not each[0].startswith(CROSS_ORIGIN_PREFIX)]
         lengths = {value for name, value in passed if name == b"content-length"}
-        if status not in STATUSES or not can_be_written(passed) or not _is_length(lengths):
+        has_length = len(lengths) <= 1 and all(map(bytes.isdigit, lengths))
+        if response.status not in STATUSES or not has_length or not can_be_written(passed):
             raise UnwritableHead("Its response headers cannot be passed on.")
         return passed
 
-
-def _is_length(values: set[bytes]) -> bool:
-    return len(values) <= 1 and all(map(bytes.isdigit, values))
+    def _may_pass(self, name: bytes, scope: Scope) -> bool:
+        """Return whether a header with a guarded prefix goes to the client."""
+        origin = get_header(scope["headers"], b"origin").decode("latin-1")
+        return name.startswith(CROSS_ORIGIN_PREFIX) and bool(self._origins.fullmatch(origin))

@@ -195,21 +195,22 @@ class UpstreamTarget:
             if header[0] in names or self._adds(header[0])
         ]
         forwarded.insert(0, (b"host", self.host))
-        passed = [value for name, value in headers if name == VIA]
-        forwarded.append((VIA, self._extend_via(passed) if passed else self.instance))
+        found = dict(headers)
+        forwarded.append((VIA, self._extend_via(headers) if VIA in found else self.instance))
         if self.credential is not None:
             forwarded.append(self.credential)
-        declared = [header for header in headers if header[0] == b"content-length"]
         if isinstance(body, bytes):
-            if body or declared:
+            if body or b"content-length" in found:
                 forwarded.append((b"content-length", b"%d" % len(body)))
             return forwarded, len(body)
+        declared = [header for header in headers if header[0] == b"content-length"]
         framing = declared or [(b"transfer-encoding", b"chunked")]
         return forwarded + framing, body_length(framing)
 
-    def _extend_via(self, passed: list[bytes]) -> bytes:
+    def _extend_via(self, headers: list[Header]) -> bytes:
         """Return the ids of the proxies that a request passed, and this one's. Raises LoopError."""
-        ids = _INSTANCE.findall(b",".join(passed)[:MAX_VIA])
+        passed = b",".join(value for name, value in headers if name == VIA)
+        ids = _INSTANCE.findall(passed[:MAX_VIA])
         if self.instance in ids or len(ids) >= MAX_PROXIES:
             raise LoopError("base_url leads back to Abridge itself")
         return b", ".join([*ids, self.instance])

@@ -64,7 +64,8 @@ class RequestCycle(RequestResponseCycle):
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
             self.flow.resume_reading()
-            await self.message_event.wait()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
             self.message_event.clear()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
