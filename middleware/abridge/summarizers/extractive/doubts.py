@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.words import is_wide, topic_words
+from abridge.summarizers.extractive.words import is_wide, topic_words, words_of
 
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
@@ -45,6 +45,15 @@ HYPOTHESIS = re.compile(
 )
 """Starts of sentences that only try something out."""
 
+CHECK = re.compile(
+    r"(?:(?:h+m+|but|now|okay|ok|so|well|and)\W+)?(?:wait|hold on|(?:let me|let['’]s|i should|to)"
+    r" (?:just |also )?(?:double|re)?-?(?:check|verify)|is (?:that|this|it) \w+\?|(?:double-?"
+    r"|a quick )check(?:ing)?|verify(?:ing)?|as a (?:check|sanity)|stimmt|moment|warte"
+    r"|zur kontrolle|probe|attende?[sz]|espera|vérif|comprob)|等等|验算|检验|再检查|ちょっと待って"
+    r"|確認|検算"
+)
+"""What a paragraph begins with that only looks again at what was found."""
+
 RETRACTION = re.compile(
     r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:no|nope|nah|wrong"
     r"|scratch that|correction|never ?mind|not (?:needed|required|relevant|quite|exactly"
@@ -72,9 +81,9 @@ SECOND_THOUGHT = re.compile(
 """What the next sentence begins with if it puts this one in doubt, or waves it through."""
 
 CONSEQUENCE = re.compile(
-    r"(?:so|therefore|thus|hence|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann|besser)"
-    r"|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是|したがって"
-    r"|よって|つまり|だから|따라서|그래서"
+    r"(?:so|therefore|thus|hence|also:|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann"
+    r"|besser)|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是"
+    r"|したがって|よって|つまり|だから|따라서|그래서"
 )
 """What a sentence begins with that draws a consequence."""
 
@@ -106,9 +115,10 @@ NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
     r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
     r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?|final "
-    r"output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to) make "
-    r"sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it|the answer is simple)\b"
-    r"|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b|we might be stuck"
+    r"output|final answer(?!:))\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to)"
+    r" make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
+    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
+    r"|we might be stuck"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
@@ -116,6 +126,8 @@ NOTE = re.compile(
 def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile("|".join(pattern.pattern for pattern in patterns))
 
+
+SHRUG_OR_DISMISSAL = _any_of(SHRUG, DISMISSAL)
 
 BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
@@ -155,6 +167,12 @@ NO_SCORE = -4.5
 
 SECOND_THOUGHT_SCORE = -2.5
 
+TASK_WORDS = words_of(
+    "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
+    " solve step task"
+)
+"""Words that tell nothing of what a task is about."""
+
 MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 """Words from which a question, or what is thought aloud, names what it is about."""
 
@@ -173,7 +191,7 @@ def is_nod(lower: str) -> bool:
     if SHRUG.fullmatch(lower):
         return True
     is_short = len(lower.split()) < MIN_THINKING_WORDS and not is_wide(lower)
-    return is_short and bool(THINKING_ALOUD.match(lower))
+    return is_short and bool(THINKING_ALOUD.match(lower)) and not announces(lower)
 
 
 def announces(lower: str) -> bool:
@@ -182,7 +200,9 @@ def announces(lower: str) -> bool:
     if _QUESTION.search(lower, max(0, len(lower) - 4)):
         return words >= MIN_ASKING_WORDS
     return (
-        words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower)) and len(topic_words(lower)) > 1
+        words >= MIN_THINKING_WORDS
+        and bool(_INTENT.match(lower))
+        and len(topic_words(lower) - TASK_WORDS) > 1
     )
 
 
