@@ -17,14 +17,14 @@ from abridge.summarizers.extractive.scoring import Candidate
 
 MAX_RUN = 4  # the most sentences that are taken together
 MAX_RUNS = 3  # the most runs that are taken
-SENTENCE_COST = 1.2  # what a sentence must score to be worth its place in a run
-RUN_COST = 2.0  # what a run must be worth that continues no other
+SENTENCE_COST = 1.0  # what a sentence must score to be worth its place in a run
+RUN_COST = 2.0  # what a run must be worth that continues no paragraph
 NEIGHBOUR_SCORE = 0.8  # for a run that continues another
 OPENING_SCORE = 1.4  # for a run that begins where a paragraph begins
 FIRST_OPENING_SCORE = 3.0  # more for the first such run
 CLOSING_SCORE = 1.0  # for a run that ends where a paragraph ends
 CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
-BOUND_SCORE = -1.6  # for a run that begins with what reads better after the sentence before it
+BOUND_SCORE = -2.5  # for a run that begins with what reads better after the sentence before it
 UNASKED_SCORE = -1.5  # for a run that answers a question which is left out
 FLOOR = -1.0  # the least worth of another run
 SHORT_FLOOR = -5.5  # the same where there are fewer characters than a part should have
@@ -35,7 +35,7 @@ SAME_SHARE = 0.62  # share of its words from which a sentence says the same as a
 MAX_OPENING = 4  # the most sentences that state the task
 MIN_OPENING_PLACES = 3  # sentences of a part from which it has such an opening
 OPENING_SHARE = 0.5  # of the room, which they may take with their question
-STATED_SHARE = 0.3  # of the room, which they may take without one
+STATED_SHARE = 0.4  # of the room, which they may take without one
 
 Run = list[Candidate]
 
@@ -126,7 +126,7 @@ class Choice:
         worth = sum([one.score - SENTENCE_COST for one in run]) + _end_score(last)
         before = self.candidates.get(first.position - 1)
         if first.position - 1 in self.chosen:
-            return worth + NEIGHBOUR_SCORE
+            return worth + NEIGHBOUR_SCORE - RUN_COST * first.opens
         worth += NEIGHBOUR_SCORE if last.position + 1 in self.chosen else -RUN_COST
         if first.opens:
             worth += OPENING_SCORE

@@ -17,12 +17,13 @@ THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
     r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
     r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
-    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)|i "
-    r"(?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b|one "
-    r"more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht"
-    r"|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver"
-    r"|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我"
-    r"|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
+    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
+    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
+    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
+    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
+    r"|等一下|让我|讓我|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って"
+    r"|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -55,17 +56,18 @@ CHECK = re.compile(
 """What a paragraph begins with that only looks again at what was found."""
 
 RETRACTION = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:no|nope|nah|wrong"
-    r"|scratch that|correction|never ?mind|not (?:needed|required|relevant|quite|exactly"
-    r"|necessarily|necessary|right|true|likely|possible|used|a (?:problem|concern|bug|real)"
-    r"|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems| looks)? (?:not|wrong"
-    r"|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t|doesn['’]t|won['’]t"
-    r"|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong|made a mistake|mis\w+"
-    r"|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)|but (?:that"
-    r"|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch|das (?:stimmt|geht|schafft"
-    r"|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)|erreur|en fait|espera"
-    r"|en realidad|aspetta|in realtà|não|na verdade|нет|неверно|на самом деле)\b|\W*(?:不对|不是"
-    r"|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)"
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong"
+    r"|no(?! (?!that|this|it|wait)\w)|scratch that|correction|never ?mind|not (?:needed|required"
+    r"|relevant|quite|exactly|necessarily|necessary|right|true|likely|possible|used|a (?:problem"
+    r"|concern|bug|real)|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems"
+    r"| looks)? (?:not|wrong|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t"
+    r"|doesn['’]t|won['’]t|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong"
+    r"|made a mistake|mis\w+|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if"
+    r"|maybe|two)|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
+    r"|das (?:stimmt|geht|schafft|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)"
+    r"|erreur|en fait|espera|en realidad|aspetta|in realtà|não|na verdade|нет|неверно"
+    r"|на самом деле)\b|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니"
+    r"|틀렸)"
 )
 """What the next sentence begins with if it takes this one back."""
 
@@ -86,12 +88,6 @@ CONSEQUENCE = re.compile(
     r"|したがって|よって|つまり|だから|따라서|그래서"
 )
 """What a sentence begins with that draws a consequence."""
-
-CONTRAST = re.compile(
-    r"(?:but|however|aber|allerdings|tatsächlich|mais|pero|sin embargo|ma|mas|но|однако)\b|但|不过"
-    r"|然而|しかし|でも|ただ|하지만|그러나"
-)
-"""What a sentence begins with at which the reasoning turns."""
 
 SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
@@ -129,7 +125,7 @@ def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
 
 SHRUG_OR_DISMISSAL = _any_of(SHRUG, DISMISSAL)
 
-BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
+BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE)
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
 half of the time."""
 
@@ -169,7 +165,7 @@ SECOND_THOUGHT_SCORE = -2.5
 
 TASK_WORDS = words_of(
     "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
-    " solve step task"
+    " since solve step task"
 )
 """Words that tell nothing of what a task is about."""
 

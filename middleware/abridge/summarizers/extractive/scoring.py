@@ -121,51 +121,49 @@ class _Scorer:
         """Return a sentence with its score, or None if it may not be shown. `place` is its number
         without those that only nod, `before` the position of the last of them."""
         sentence, tied = self._sentences[position], self._tied[position]
-        lower, words = self._lowered[position], self._words[position]
-        block, tells = sentence.block, len(words - doubts.TASK_WORDS) > 1
-        begins = before < 0 or self._blocks[before] != block
+        begins = before < 0 or self._blocks[before] != sentence.block
         tried = self._is_tried(position, begins=begins)
         introduces = self._introduces(position)
         if self._hidden[position] or not is_legible(f"{tied[:-1]}." if introduces else tied):
             return None
-        text, wide = strip_connectives(tied), is_wide(lower)
+        text, lower, words = strip_connectives(tied), self._lowered[position], self._words[position]
+        wide, tells = is_wide(lower), len(words - doubts.TASK_WORDS) > 1
         is_task = self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
         own, following = self._score_doubts(position, is_task=is_task)
+        waved_off = following < 0 and self.is_nod(position + 1)
+        dismissed = sentence.block in self._dismissed
+        sound = own + following > UNSOUND_SCORE and not dismissed and not introduces
+        score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
+        sound &= score > META_ONLY or concludes or self._is_early(position)
         is_alone = self._closes[position] and position + 1 < len(self._sentences)
         opens = begins and not is_alone
-        dismissed = block in self._dismissed or (following < 0 and self.is_nod(position + 1))
-        sound = own + following > UNSOUND_SCORE and block not in self._dismissed and not introduces
-        score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
-        if score <= META_ONLY and not concludes and not self._is_early(position):
-            sound = False
-        ponders = not (sound or following or dismissed) and own > doubts.NO_SCORE and tells
-        announces = not dismissed and (introduces or doubts.announces(lower) or (ponders and opens))
+        ponders = tells and not (sound or following or dismissed) and own > doubts.NO_SCORE
+        announces = not (sound or dismissed or waved_off) and (
+            introduces or (ponders and opens) or doubts.announces(lower)
+        )
         score += self._score_theme(words) + self._score_place(position, score, concludes=concludes)
         score += self._score_form(text, position, wide=wide) + TRIED_SCORE * tried
-        score += own + following if sound or not announces else ANNOUNCING_SCORE
+        score += ANNOUNCING_SCORE if announces else own + following
         if sound and self._is_first and position < FIRST_SENTENCES:
             self._is_first = False
             score += FIRST_SCORE
-        told = share_of(words, self._told)
-        if announces and not sound and told < 0.5:
-            score = max(score, ANNOUNCING_SCORE)
         return Candidate(
             position=place,
             text=text,
             tied=tied,
             size=text_size(text),
             words=words,
-            told=told,
-            score=score,
+            told=share_of(words, self._told),
+            score=max(score, ANNOUNCING_SCORE) if announces else score,
             leans=(sound or announces) and (sentence.hangs or leans(text)),
             bound=text != tied or (not opens and refers(text)),
             concludes=concludes,
             sound=sound,
-            announces=announces and not sound,
+            announces=announces,
             tentative=ponders,
             opens=opens and not sentence.hangs,
-            block=block,
-            states=(sound or announces) and score >= STATING_SCORE and tells,
+            block=sentence.block,
+            states=tells and (announces or (sound and score >= STATING_SCORE)),
             is_task=is_task,
             asks=announces and lower[-1] in "?？",
         )
@@ -209,7 +207,7 @@ class _Scorer:
         if (
             following == doubts.SECOND_THOUGHT_SCORE
             and self._begins_with(doubts.CONSEQUENCE, position)
-            and self._lowered[position + 1].endswith(("?", "？"))
+            and (self._closes[position] or self._lowered[position + 1].endswith(("?", "？")))
         ):
             following = CHECKED_SCORE
         return own, following
@@ -225,7 +223,7 @@ class _Scorer:
         is_meta, is_plan = cues.META in starts, cues.PLAN in starts
         score = -2.5 * is_meta - 0.5 * is_plan - 1.0 * (cues.HEDGE in starts)
         draws = self._begins_with(doubts.CONSEQUENCE, position)
-        score += 0.7 * draws + 0.5 * self._begins_with(doubts.CONTRAST, position)
+        score += 0.7 * draws
         is_answer = self._sentences[position].is_answer
         concludes = is_answer or (draws and self._closes[position])
         score += ANSWER_SCORE * is_answer
