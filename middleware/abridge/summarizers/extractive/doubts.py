@@ -90,7 +90,7 @@ CONSEQUENCE = re.compile(
 """What a sentence begins with that draws a consequence."""
 
 SHRUG = re.compile(
-    r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
+    r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
     r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
     r"issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
     r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}|i(?:['’]ll| "

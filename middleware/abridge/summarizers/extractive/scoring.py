@@ -141,6 +141,7 @@ class _Scorer:
         announces = not (sound or dismissed or waved_off) and (
             introduces or (ponders and opens) or doubts.announces(lower)
         )
+        shown = sound or announces
         score += self._score_theme(words) + self._score_place(position, score, concludes=concludes)
         score += self._score_form(text, position, wide=wide) + TRIED_SCORE * tried
         score += ANNOUNCING_SCORE if announces else own + following
@@ -155,8 +156,8 @@ class _Scorer:
             words=words,
             told=share_of(words, self._told),
             score=max(score, ANNOUNCING_SCORE) if announces else score,
-            leans=(sound or announces) and (sentence.hangs or leans(text)),
-            bound=text != tied or (not opens and refers(text)),
+            leans=shown and (sentence.hangs or leans(text)),
+            bound=shown and (text != tied or (not opens and refers(text))),
             concludes=concludes,
             sound=sound,
             announces=announces,
