@@ -20,15 +20,13 @@ TITLE = re.compile(r"(?<!\s)\s*+\*\*(.+?)\*\*")
 
 @dataclass(slots=True, frozen=True)
 class ExtractRules:
-    """Length and preferences of an extract."""
+    """Length of an extract."""
 
     chars_per_sentence: int  # characters of prose per sentence copied
     min_sentences: int
     max_sentences: int
     max_chars: int  # characters in all
     min_chars: int  # characters that are told as far as anything may be: of 40 words
-    task_score: float  # score for stating the task
-    late_score: float  # score for a position near the end
 
 
 @dataclass(slots=True, frozen=True)
@@ -71,13 +69,11 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example=_EXAMPLE,
         size=600,
         extract=ExtractRules(
-            chars_per_sentence=140,
+            chars_per_sentence=100,
             min_sentences=3,
-            max_sentences=6,
+            max_sentences=8,
             max_chars=620,
             min_chars=260,
-            task_score=2.0,
-            late_score=0.5,
         ),
     ),
     "concise": Style(
@@ -94,8 +90,6 @@ STYLES: Mapping[SummaryStyle, Style] = {
             max_sentences=2,
             max_chars=400,
             min_chars=0,
-            task_score=0.0,
-            late_score=2.5,
         ),
     ),
     "detailed": Style(
@@ -107,13 +101,11 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example=_EXAMPLE,
         size=1100,
         extract=ExtractRules(
-            chars_per_sentence=120,
+            chars_per_sentence=80,
             min_sentences=3,
-            max_sentences=9,
+            max_sentences=12,
             max_chars=1000,
             min_chars=260,
-            task_score=2.0,
-            late_score=0.5,
         ),
     ),
     "title": Style(
@@ -130,8 +122,6 @@ STYLES: Mapping[SummaryStyle, Style] = {
             max_sentences=3,
             max_chars=640,
             min_chars=0,
-            task_score=2.0,
-            late_score=0.5,
         ),
         title_only=True,
     ),

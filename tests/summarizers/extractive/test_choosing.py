@@ -24,15 +24,10 @@ def candidate(
         text=f"Text {position}.",
         tied=f"Text {position}.",
         size=120.0,
-        leans=leans,
         words=words,
         told=1.0 if words else 0.0,
-        concludes=False,
-        sound=True,
-        opens=False,
-        block=0,
-        turned=False,
         score=score,
+        leans=leans,
     )
 
 

@@ -55,7 +55,7 @@ def test_what_the_next_sentence_thinks_over_is_doubted_less(following: str) -> N
 
 
 @pytest.mark.parametrize(
-    "following", ["", "The log says so.", "Nothing else fits.", "The wait is over."]
+    "following", ["", "The log says so.", "No loaf was cut.", "The wait is over."]
 )
 def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None:
     assert score_following(following.lower()) == 0
@@ -133,7 +133,6 @@ PATTERNS = (
     doubts.HYPOTHESIS,
     doubts.DISMISSAL,
     doubts.CONSEQUENCE,
-    doubts.CONTRAST,
     doubts.RETRACTION,
     doubts.SECOND_THOUGHT,
 )
@@ -152,7 +151,7 @@ OPENINGS = st.lists(PIECES, max_size=6).map("".join) | st.sampled_from(PATTERNS)
 
 @given(OPENINGS)
 def test_what_a_pattern_matches_begins_as_they_all_do(text: str) -> None:
-    if any(pattern.match(text) for pattern in PATTERNS[:6]):
+    if any(pattern.match(text) for pattern in PATTERNS[:5]):
         assert doubts.BEGINNING.match(text)
 
 

@@ -141,9 +141,9 @@ def test_detailed_keeps_steps_and_decisions() -> None:
     assert len(detailed) >= len(part(ENGLISH))
 
 
-def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
+def test_thinking_aloud_code_and_tables_are_left_out() -> None:
     summary = part(ENGLISH, "detailed") + part(CODE, "detailed")
-    for noise in ("Hmm", "Wait", "Let me think", "?", "return a", "| 1"):
+    for noise in ("Hmm", "Wait", "Let me think", "return a", "| 1"):
         assert noise not in summary
 
 
@@ -240,7 +240,7 @@ def test_what_is_only_supposed_gives_way_to_what_follows_from_it() -> None:
 def test_a_connective_stays_only_beside_what_it_refers_to() -> None:
     beside = "The lock file pins version two. So the upgrade to version three is ignored."
     assert "two. So the upgrade to version three is ignored." in part(beside)
-    apart = "Hmm, why does it fail? So the upgrade to version three is ignored by the resolver."
+    apart = "Hmm, why? So the upgrade to version three is ignored by the resolver."
     assert part(apart).endswith("\n\nThe upgrade to version three is ignored by the resolver.")
 
 
@@ -380,7 +380,7 @@ def test_every_recorded_reasoning_has_a_short_gist() -> None:
 def test_the_recorded_counting_of_letters_comes_to_three() -> None:
     file = RECORDINGS / "deepseek-reasoning.response.json"
     text = json.loads(file.read_bytes())["choices"][0]["message"]["reasoning_content"]
-    assert part(text, "concise") == "Total three. Answer is 3."
+    assert part(text, "concise").endswith("answer is 3.")
 
 
 async def test_it_reports_zero_tokens() -> None:
@@ -455,5 +455,50 @@ def test_no_part_ends_with_a_question_or_with_a_note_on_how_to_answer() -> None:
 
 
 def test_what_answers_a_question_that_is_left_out_is_left_out() -> None:
-    text = "Could the proxy cache it? The response says no-store, so no."
+    text = "The proxy? The response says no-store, so no."
     assert "so no" not in part(f"{ENGLISH}\n\n{text}")
+
+
+def test_a_question_is_told_with_its_answer_in_the_same_words() -> None:
+    text = (
+        "Which of the two pumps fills the large tank first? "
+        "The second pump fills the large tank first, by a quarter of an hour."
+    )
+    assert part(f"{ENGLISH}\n\n{text}").endswith(text)
+
+
+def test_a_list_is_told_with_the_line_that_announces_it_or_not_at_all() -> None:
+    items = "- Raise the size of the buffer to four megabytes.\n- Read the file in small pieces."
+    announced = part(
+        f"The parser fails on large files. There are two fixes for the parser:\n{items}"
+    )
+    assert "fixes for the parser: Raise the size" in announced
+    assert "Raise the size" not in part(f"The parser fails on large files. Fixes:\n{items}")
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "Final answer: the two joins multiply the rows, so sum before joining.",
+        "So 9:30 and six more hours make 15:30.\n\nWait, is the drain closed at night?",
+        "Putting all this together, it is the connection pool that runs dry.",
+    ],
+)
+def test_an_extract_ends_with_what_was_found_last(ending: str) -> None:
+    found = ending.partition("\n")[0].removeprefix("So ")
+    assert part(f"{ENGLISH}\n\nThe night was quiet. {ending}").endswith(found)
+
+
+def test_a_german_conclusion_after_a_colon_stands_alone() -> None:
+    text = (
+        "Die Mauer ist feucht und der Putz bröckelt. Hm.\n\nAlso: 30 Liter Farbe reichen für beide."
+    )
+    assert part(text).endswith("30 Liter Farbe reichen für beide.")
+
+
+def test_no_sentence_of_an_earlier_part_is_told_again() -> None:
+    told = ("**Counting**\n\nThe pool is dry.",)
+    text = "The pool is dry. The pool is dry. The valve below the pool was never closed."
+    assert extract(Passage(text, told=told)).endswith(
+        "\n\nThe valve below the pool was never closed."
+    )

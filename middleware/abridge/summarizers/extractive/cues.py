@@ -187,8 +187,9 @@ _TASK_NOUNS = "question|problem|riddle|puzzle|query|task|request|issue"
 
 META = Cue(
     spaced=(
-        rf"concise|brief|verbose|formatting|chit-chat|in the (?:answer|response|reply)|boxed"
-        rf"|bullet|(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)"
+        rf"concise|brief|(?:answer|response) structure|verbose|formatting|chit-chat"
+        rf"|in the (?:answer|response|reply)|boxed|bullet"
+        rf"|(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)"
         rf"|(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})"
         rf"|(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)"
         rf"|(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})"

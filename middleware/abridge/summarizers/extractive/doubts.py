@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.words import is_wide, topic_words
+from abridge.summarizers.extractive.words import is_wide, topic_words, words_of
 
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
@@ -17,12 +17,13 @@ THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
     r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
     r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
-    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)|i "
-    r"(?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b|one "
-    r"more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht"
-    r"|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver"
-    r"|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我"
-    r"|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
+    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
+    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
+    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
+    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
+    r"|等一下|让我|讓我|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って"
+    r"|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -45,18 +46,28 @@ HYPOTHESIS = re.compile(
 )
 """Starts of sentences that only try something out."""
 
+CHECK = re.compile(
+    r"(?:(?:h+m+|but|now|okay|ok|so|well|and)\W+)?(?:wait|hold on|(?:let me|let['’]s|i should|to)"
+    r" (?:just |also )?(?:double|re)?-?(?:check|verify)|is (?:that|this|it) \w+\?|(?:double-?"
+    r"|a quick )check(?:ing)?|verify(?:ing)?|as a (?:check|sanity)|stimmt|moment|warte"
+    r"|zur kontrolle|probe|attende?[sz]|espera|vérif|comprob)|等等|验算|检验|再检查|ちょっと待って"
+    r"|確認|検算"
+)
+"""What a paragraph begins with that only looks again at what was found."""
+
 RETRACTION = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:no|nope|nah|wrong"
-    r"|scratch that|correction|never ?mind|not (?:needed|required|relevant|quite|exactly"
-    r"|necessarily|necessary|right|true|likely|possible|used|a (?:problem|concern|bug|real)"
-    r"|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems| looks)? (?:not|wrong"
-    r"|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t|doesn['’]t|won['’]t"
-    r"|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong|made a mistake|mis\w+"
-    r"|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)|but (?:that"
-    r"|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch|das (?:stimmt|geht|schafft"
-    r"|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)|erreur|en fait|espera"
-    r"|en realidad|aspetta|in realtà|não|na verdade|нет|неверно|на самом деле)\b|\W*(?:不对|不是"
-    r"|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)"
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong"
+    r"|no(?! (?!that|this|it|wait)\w)|scratch that|correction|never ?mind|not (?:needed|required"
+    r"|relevant|quite|exactly|necessarily|necessary|right|true|likely|possible|used|a (?:problem"
+    r"|concern|bug|real)|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems"
+    r"| looks)? (?:not|wrong|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t"
+    r"|doesn['’]t|won['’]t|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong"
+    r"|made a mistake|mis\w+|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if"
+    r"|maybe|two)|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
+    r"|das (?:stimmt|geht|schafft|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)"
+    r"|erreur|en fait|espera|en realidad|aspetta|in realtà|não|na verdade|нет|неверно"
+    r"|на самом деле)\b|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니"
+    r"|틀렸)"
 )
 """What the next sentence begins with if it takes this one back."""
 
@@ -72,20 +83,14 @@ SECOND_THOUGHT = re.compile(
 """What the next sentence begins with if it puts this one in doubt, or waves it through."""
 
 CONSEQUENCE = re.compile(
-    r"(?:so|therefore|thus|hence|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann|besser)"
-    r"|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是|したがって"
-    r"|よって|つまり|だから|따라서|그래서"
+    r"(?:so|therefore|thus|hence|also:|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann"
+    r"|besser)|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是"
+    r"|したがって|よって|つまり|だから|따라서|그래서"
 )
 """What a sentence begins with that draws a consequence."""
 
-CONTRAST = re.compile(
-    r"(?:but|however|aber|allerdings|tatsächlich|mais|pero|sin embargo|ma|mas|но|однако)\b|但|不过"
-    r"|然而|しかし|でも|ただ|하지만|그러나"
-)
-"""What a sentence begins with at which the reasoning turns."""
-
 SHRUG = re.compile(
-    r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
+    r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
     r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
     r"issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
     r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}|i(?:['’]ll| "
@@ -106,9 +111,10 @@ NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
     r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
     r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?|final "
-    r"output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to) make "
-    r"sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it|the answer is simple)\b"
-    r"|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b|we might be stuck"
+    r"output|final answer(?!:))\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to)"
+    r" make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
+    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
+    r"|we might be stuck"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
@@ -117,7 +123,9 @@ def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile("|".join(pattern.pattern for pattern in patterns))
 
 
-BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
+SHRUG_OR_DISMISSAL = _any_of(SHRUG, DISMISSAL)
+
+BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE)
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
 half of the time."""
 
@@ -155,6 +163,12 @@ NO_SCORE = -4.5
 
 SECOND_THOUGHT_SCORE = -2.5
 
+TASK_WORDS = words_of(
+    "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
+    " since solve step task"
+)
+"""Words that tell nothing of what a task is about."""
+
 MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 """Words from which a question, or what is thought aloud, names what it is about."""
 
@@ -173,7 +187,7 @@ def is_nod(lower: str) -> bool:
     if SHRUG.fullmatch(lower):
         return True
     is_short = len(lower.split()) < MIN_THINKING_WORDS and not is_wide(lower)
-    return is_short and bool(THINKING_ALOUD.match(lower))
+    return is_short and bool(THINKING_ALOUD.match(lower)) and not announces(lower)
 
 
 def announces(lower: str) -> bool:
@@ -182,7 +196,9 @@ def announces(lower: str) -> bool:
     if _QUESTION.search(lower, max(0, len(lower) - 4)):
         return words >= MIN_ASKING_WORDS
     return (
-        words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower)) and len(topic_words(lower)) > 1
+        words >= MIN_THINKING_WORDS
+        and bool(_INTENT.match(lower))
+        and len(topic_words(lower) - TASK_WORDS) > 1
     )
 
 

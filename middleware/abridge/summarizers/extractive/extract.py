@@ -40,6 +40,7 @@ SHORT_CHARS = 4000  # of a passage that takes at most some 12 ms, in letters 6 m
 
 _log = logging.getLogger(__name__)
 
+_STOPS = ".。 "
 _LOOSE_END_CHARS = " ,，、-–—"
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
@@ -80,12 +81,13 @@ def extract(passage: Passage) -> str:
     style = STYLES[passage.style]
     sentences = list(split_sentences(text))
     told = _told_sentences(passage.told)
-    candidates = score_sentences(
+    scored = score_sentences(
         [sentence for sentence in sentences if not sentence.is_heading],
         passage,
-        style.extract,
         frozenset().union(*told),
     )
+    told_text = "\n".join(passage.told)
+    candidates = [one for one in scored if one.text.rstrip(_STOPS) not in told_text]
     chosen = choose_sentences(candidates, style.extract, told, is_last=passage.last)
     summary = clean(_join(chosen) or _any_text(candidates, text, told)).strip()
     if not style.titled or not text.strip():

@@ -18,8 +18,8 @@ _FILLER = re.compile(
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|well|right|great|yes|yeah|yep|sure|actually"
     r"|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see|let me think"
     r"|yes indeed|indeed|gut|gut so|naja|nun|ja|nein|moment|warte|stimmt|genau|mal sehen|bon|bien"
-    r"|alors|attends|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí|certo|allora|bene|aspetta"
-    r"|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]"
+    r"|alors|attende?[sz]|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí|certo|allora|bene"
+    r"|aspetta|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]"
     r"|-\s)+\s*|(?:嗯+|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし"
     r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
@@ -32,13 +32,12 @@ _CONNECTIVE = re.compile(
     r"|we|the|there)\b)|moreover|furthermore|additionally|besides(?=,)|similarly(?=,)|likewise(?=,)"
     r"|consequently|accordingly(?=,)|still(?=,)|yet(?=,)|as a result(?=,)|in addition(?=,)"
     r"|nevertheless(?=,)|after all(?=,)|that said(?=,)|plus(?=,)|meanwhile(?=,)|nonetheless(?=,)"
-    r"|secondly(?=,)|second(?=,)|third(?=,)|thirdly(?=,)|(?:putting|taking) (?:it|this|that|these"
-    r"|them|everything|all (?:of )?th\w+)(?: all)? together(?=,)|whatever the \w+(?=,)|und|aber"
-    r"|denn|also(?=,)|doch(?=,)|nun(?=,)|außerdem(?=,)|mais|et|donc(?=,)|alors(?=,)|cependant(?=,)"
+    r"|secondly(?=,)|second(?=,)|third(?=,)|thirdly(?=,)|whatever the \w+(?=,)|und|aber|denn"
+    r"|also(?=[,:])|doch(?=,)|nun(?=,)|außerdem(?=,)|mais|et|donc(?=,)|alors(?=,)|cependant(?=,)"
     r"|par conséquent(?=,)|pero|y(?= (?:el|la|los|las|si|no|por|para|se|es)\b)|así que"
     r"|entonces(?=,)|por (?:lo )?tanto(?=,)|sin embargo(?=,)|ma(?= )|e(?= (?:il|la|lo|le|gli|se|non"
     r"|per|quindi|o|os|as)\b)|quindi|dunque|però(?=,)|mas|portanto(?=,)|logo(?=,)|no entanto(?=,)"
-    r"|но|и(?= )|а(?= )|итак|значит|поэтому|следовательно|однако)\b,?\s+|(?:所以|因此|因而|于是"
+    r"|но|и(?= )|а(?= )|итак|значит|поэтому|следовательно|однако)\b[,:]?\s+|(?:所以|因此|因而|于是"
     r"|但是|但|不过|然而|而且|并且|另外|此外|同时|然后|接着|那么|其次|而(?!且)|したがって|よって"
     r"|つまり|だから|なので|でも|しかし|また|そして|そこで|それで|それから|ただし"
     r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데"
@@ -46,21 +45,21 @@ _CONNECTIVE = re.compile(
 )
 
 _LEANS = re.compile(
-    r"(?:that|this|these|those|it|its|they|them|their|he|she|his|her|such|which|who|another|others?"
-    r"|both|neither|either|either way|because|otherwise|alternatively|instead|in that case"
-    r"|in this case|in either case|in both cases|for example|for instance|e\.g\.|i\.e\.|similarly"
-    r"|likewise|again|same|so|then|or|nor|not|unless|whereas|while|though|although|meaning"
-    r"|same thing|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)|(?:after"
-    r"|before) (?:this|that)|given (?:this|that|these)|based on (?:this|that|these)|if (?:so|not|it"
-    r"|they|that|this|he|she)|since (?:it|they|that|this|these|he|she)|when (?:it|they|that|this)"
-    r"|as (?:it|they|such)|like|here|there it|at (?:this|that)|also|thus|still|yet"
+    r"(?:none|no need|that|this|these|those|it|its|they|them|their|he|she|his|her|such|which|who"
+    r"|another|others?|both|neither|either|either way|because|otherwise|alternatively|instead"
+    r"|in that case|in this case|in either case|in both cases|for example|for instance|e\.g\."
+    r"|i\.e\.|similarly|likewise|again|same|so|then|or|nor|not|unless|whereas|while|though|although"
+    r"|meaning|same thing|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)"
+    r"|(?:after|before) (?:this|that)|given (?:this|that|these)|based on (?:this|that|these)"
+    r"|if (?:so|not|it|they|that|this|he|she)|since (?:it|they|that|this|these|he|she)|when (?:it"
+    r"|they|that|this)|as (?:it|they|such)|like|here|there it|at (?:this|that)|also|thus|still|yet"
     r"|too|than|where|(?:i|we) (?:think|guess) (?:it|that|this|they)(?:['’]s|\b)|the (?:same|other"
-    r"|latter|former)|maybe (?:it|they|that|this)|perhaps (?:it|they|that|this)|second|third|(?:das"
-    r"|dies(?:e[rsnm]?)?|es|er|sie|damit|dadurch|dafür|dazu|dabei|daran|dann|sonst|weil|deshalb"
-    r"|daher|somit|so|ansonsten|welche[rs]?|oder|zusammen|macht|bleiben)(?! (?:nutzer|frage"
-    r"|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso|esto"
-    r"|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso|isto"
-    r"|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
+    r"|latter|former)|maybe (?:it|they|that|this)|perhaps (?:it|they|that|this)|second|third"
+    r"|(?:ab da|das|dies(?:e[rsnm]?)?|es|er|sie|damit|dadurch|dafür|dazu|dabei|daran|dann|sonst"
+    r"|weil|deshalb|daher|somit|so|ansonsten|welche[rs]?|oder|zusammen|macht|bleiben)(?! (?:nutzer"
+    r"|frage|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso"
+    r"|esto|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso"
+    r"|isto|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
     r"|или)\b(?!['’]s (?:important|crucial|clear|best) to)|(?:这|那|它|其(?!次|实|他)|他|她|否则"
     r"|因为|或者|例如|比如|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら"
     r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
@@ -81,13 +80,24 @@ _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
     r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
     r"|it(?:['’]s| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking"
-    r"|combining) (?:it|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+|这个?(?:函数"
-    r"|问题|题|数列|代码|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
+    r"|combining) (?:it|th\w+|everything|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+"
+    r"|这个?(?:函数|问题|题|数列|代码|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
 )
 """Openings that only look as if they leaned: they name what they speak of."""
 
 _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
+
+
+_REFERS = re.compile(
+    r"\b(?:it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella?|elle)\b"
+)
+"""Pronouns anywhere in a sentence."""
+
+
+def refers(text: str) -> bool:
+    """Return true if a sentence holds a pronoun, so that it says more after the one before it."""
+    return _REFERS.search(text) is not None
 
 
 def strip_fillers(text: str) -> str:

@@ -11,35 +11,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
-from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive import cues, doubts
 from abridge.summarizers.extractive.legibility import is_legible, score_form
-from abridge.summarizers.extractive.openings import leans, strip_connectives, strip_fillers
+from abridge.summarizers.extractive.openings import leans, refers, strip_connectives, strip_fillers
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import is_wide, share_of, topic_words, words_of
+from abridge.summarizers.extractive.words import is_wide, share_of, topic_words
 
 LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
-UNSOUND_SCORE = -2.5  # of doubts from which a sentence is shown only if there is nothing else
+UNSOUND_SCORE = -2.5  # of doubts up to which a sentence is not shown
 FIRST_SCORE = 2.5  # for the first sentence of all, which mostly says what the task is
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
-END_SCORE = 0.8  # for the two sentences at the end of all
 ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
-SUPPOSED_SCORE = -1.5  # for what is tried out, and what follows on what may not be shown
-DISMISSED_SCORE = -4.0  # for a paragraph that ends with "Not needed" or the like
-ANNOUNCING_SCORE = -0.5  # for a question or an intention, in place of all doubts
-TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
+LATE_SCORE = 0.5  # for the end of a stretch, beside its start
+TRIED_SCORE = -1.5  # for what is tried out or looked at again, and what follows on what is hidden
+CHECKED_SCORE = -1.0  # of doubts about a conclusion after which the next sentence asks on
+CONSEQUENCE_FORM = -1.0  # the least score of a consequence's form: it may be short, or a sum
+ANNOUNCING_SCORE = -0.5  # for a question or an intention
 STATING_SCORE = -0.5  # from which a sentence may state the task
 META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
-_TASK_WORDS = words_of("answer figure parse problem puzzle question riddle solve step task")
 
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
+TASK_SCORE, LATER_TASK_SCORE = 2.0, -0.5  # for stating the task, first and where it was told
 
 
 @dataclass(slots=True)
@@ -50,48 +49,43 @@ class Candidate:
     text: str  # as it stands alone
     tied: str  # as it follows the sentence before it: with its connective
     size: float  # see `text_size`
-    leans: bool  # cannot be understood without the one before it; only looked for in sound ones
     words: frozenset[str]  # its topic words
     told: float  # share of them that earlier parts have used
-    concludes: bool
-    sound: bool  # neither question nor thinking aloud nor taken back
-    opens: bool  # the first sentence of its paragraph
-    block: int  # the number of its paragraph
-    turned: bool  # the sentence after it turns against it
     score: float
+    leans: bool = False  # cannot be understood without the one before it
+    bound: bool = False  # reads better after the one before it: with a connective or a pronoun
+    concludes: bool = False
+    sound: bool = True  # neither question nor thinking aloud nor taken back
     announces: bool = False  # a question or an intention: told with what follows alone
-    tentative: bool = False  # not sound, but told where there is little else
+    tentative: bool = False  # thought aloud, and told where there is little else
+    opens: bool = False  # the first sentence of its paragraph
+    closes: bool = False  # the last one that may be shown
+    block: int = 0  # the number of its paragraph
     states: bool = False  # tells something, so an extract may open with it
     is_task: bool = False  # speaks of the task
     asks: bool = False  # a question
-    withdrawn: float = 0.0  # what it scores less because the next sentence takes it back
 
 
 def score_sentences(
-    sentences: Sequence[Sentence], passage: Passage, rules: ExtractRules, told: frozenset[str]
+    sentences: Sequence[Sentence], passage: Passage, told: frozenset[str]
 ) -> list[Candidate]:
     """Return the sentences that may be shown, in order. `told` are the words of earlier parts."""
-    scorer = _Scorer(sentences, passage, rules, told)
+    scorer = _Scorer(sentences, passage, told)
     kept = [position for position in range(len(sentences)) if not scorer.is_nod(position)]
-    candidates = []
-    for place, (before, position) in enumerate(pairwise([-1, *kept])):
-        one = scorer.rate(position, place, before)
-        if one is not None:
-            candidates.append(one)
+    rated = [scorer.rate(place, *each) for place, each in enumerate(pairwise([-1, *kept]))]
+    candidates = [one for one in rated if one is not None]
+    shown = [one for one in candidates if one.sound or one.announces]
+    for one, following in zip(shown, [*shown[1:], None], strict=False):
+        one.closes = following is None or following.block != one.block
     return candidates
 
 
 class _Scorer:
     def __init__(
-        self,
-        sentences: Sequence[Sentence],
-        passage: Passage,
-        rules: ExtractRules,
-        told: frozenset[str],
+        self, sentences: Sequence[Sentence], passage: Passage, told: frozenset[str]
     ) -> None:
         self._sentences = sentences
         self._is_last = passage.last
-        self._rules = rules
         self._told = told
         texts = [sentence.text for sentence in sentences]
         self._tied = [strip_fillers(text) for text in texts]
@@ -102,86 +96,84 @@ class _Scorer:
         counts = Counter(chain.from_iterable(self._words))
         self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
         self._hidden = _find_hidden(sentences)
-        raised = {
-            sentence.block
-            for sentence, opening in zip(sentences, self._openings, strict=True)
-            if "issue:" in opening
-        }
-        self._dismissed = {
-            sentence.block
-            for sentence, lower, begins in zip(sentences, self._lowered, self._begins, strict=True)
-            if begins
-            and (
-                doubts.DISMISSAL.fullmatch(lower)
-                or (sentence.block in raised and doubts.SHRUG.fullmatch(lower))
-            )
-        }
-        blocks = [sentence.block for sentence in sentences]
-        self._closes = [one != next_one for one, next_one in pairwise([*blocks, -1])]  # a paragraph
-        self._supposing: int | None = None  # the block in which something is tried out
+        self._blocks = [sentence.block for sentence in sentences]
+        self._closes = [one != following for one, following in pairwise([*self._blocks, -1])]
+        self._dismissed = set(self._find_dismissed())
+        self._tried: int | None = None  # the block in which something is tried out
         self._is_first = not told  # nothing was said yet
+
+    def _find_dismissed(self) -> Iterator[int]:
+        """Yield the paragraphs that come to nothing."""
+        raised = set()
+        for position, block in enumerate(self._blocks):
+            if "issue:" in self._openings[position]:
+                raised.add(block)
+            if self._begins[position]:
+                dismissal = doubts.SHRUG_OR_DISMISSAL if block in raised else doubts.DISMISSAL
+                if dismissal.fullmatch(self._lowered[position]):
+                    yield block
 
     def is_nod(self, position: int) -> bool:
         """Return true for a sentence that says nothing, as if it were not there."""
         return self._begins[position] and doubts.is_nod(self._lowered[position])
 
-    def rate(self, position: int, place: int, before: int) -> Candidate | None:
-        """Return the next sentence with its score, or None if it may not be shown. `place` is its
-        number without those that only nod, `before` the position of the last that does not."""
-        supposed = self._is_supposed(position)
-        tied, lower, words = self._tied[position], self._lowered[position], self._words[position]
-        if self._hidden[position] or not is_legible(tied):
+    def rate(self, place: int, before: int, position: int) -> Candidate | None:
+        """Return a sentence with its score, or None if it may not be shown. `place` is its number
+        without those that only nod, `before` the position of the last of them."""
+        sentence, tied = self._sentences[position], self._tied[position]
+        begins = before < 0 or self._blocks[before] != sentence.block
+        tried = self._is_tried(position, begins=begins)
+        introduces = self._introduces(position)
+        if self._hidden[position] or not is_legible(f"{tied[:-1]}." if introduces else tied):
             return None
-        text, wide = strip_connectives(tied), is_wide(lower)
-        own, following = self._score_doubts(position, wide=wide)
-        doubt = own + following
-        sound = doubt > UNSOUND_SCORE
+        text, lower, words = strip_connectives(tied), self._lowered[position], self._words[position]
+        wide, tells = is_wide(lower), len(words - doubts.TASK_WORDS) > 1
+        is_task = self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
+        own, following = self._score_doubts(position, is_task=is_task)
         waved_off = following < 0 and self.is_nod(position + 1)
-        announces = doubts.announces(lower) and not waved_off
-        if announces and not sound:
-            doubt = ANNOUNCING_SCORE
+        dismissed = sentence.block in self._dismissed
+        sound = own + following > UNSOUND_SCORE and not dismissed and not introduces
         score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
-        is_meta = score <= META_ONLY and not concludes
-        is_note = is_meta and not self._is_early(position)
-        sound &= not is_note
-        sentence = self._sentences[position]
-        score += doubt + score_form(text, sentence, wide=wide) + self._score_theme(words)
-        score += self._score_place(position, late=score > 0, concludes=concludes)
-        score += SUPPOSED_SCORE * supposed + DISMISSED_SCORE * (sentence.block in self._dismissed)
+        sound &= score > META_ONLY or concludes or self._is_early(position)
+        is_alone = self._closes[position] and position + 1 < len(self._sentences)
+        opens = begins and not is_alone
+        ponders = tells and not (sound or following or dismissed) and own > doubts.NO_SCORE
+        announces = not (sound or dismissed or waved_off) and (
+            introduces or (ponders and opens) or doubts.announces(lower)
+        )
+        shown = sound or announces
+        score += self._score_theme(words) + self._score_place(position, score, concludes=concludes)
+        score += self._score_form(text, position, wide=wide) + TRIED_SCORE * tried
+        score += ANNOUNCING_SCORE if announces else own + following
         if sound and self._is_first and position < FIRST_SENTENCES:
             self._is_first = False
             score += FIRST_SCORE
-        told = share_of(words, self._told)
-        score += TOLD_SCORE * max(0.0, told - 0.5)
-        if announces and not sound and told < 0.5:
-            score = max(score, ANNOUNCING_SCORE)
         return Candidate(
             position=place,
             text=text,
             tied=tied,
             size=text_size(text),
-            leans=own > doubts.NO_SCORE and leans(text),
             words=words,
-            told=told,
+            told=share_of(words, self._told),
+            score=max(score, ANNOUNCING_SCORE) if announces else score,
+            leans=shown and (sentence.hangs or leans(text)),
+            bound=shown and (text != tied or (not opens and refers(text))),
             concludes=concludes,
             sound=sound,
-            opens=self._opens(position, before),
-            block=sentence.block,
-            turned=self._begins_with(doubts.CONTRAST, position + 1),
-            score=score,
             announces=announces,
-            tentative=own > doubts.NO_SCORE and not is_note and not waved_off,
-            states=sound and score > STATING_SCORE and len(words - _TASK_WORDS) > 1,
-            is_task=self._is_early_task(position, wide=wide),
+            tentative=ponders,
+            opens=opens and not sentence.hangs,
+            block=sentence.block,
+            states=tells and (announces or (sound and score >= STATING_SCORE)),
+            is_task=is_task,
             asks=announces and lower[-1] in "?？",
-            withdrawn=min(0.0, following),
         )
 
-    def _opens(self, position: int, before: int) -> bool:
-        """Return true for the first of the sentences of a paragraph."""
-        block = self._sentences[position].block
-        is_alone = self._closes[position] and position + 1 < len(self._sentences)
-        return not is_alone and (before < 0 or self._sentences[before].block != block)
+    def _introduces(self, position: int) -> bool:
+        """Return true for the line before a list."""
+        following = self._sentences[position + 1 : position + 2]
+        is_line = self._sentences[position].text.endswith((":", "："))
+        return is_line and bool(following) and following[0].hangs and len(self._words[position]) > 1
 
     def _begins_with(self, pattern: re.Pattern[str], position: int) -> bool:
         return (
@@ -190,48 +182,53 @@ class _Scorer:
             and pattern.match(self._lowered[position]) is not None
         )
 
-    def _is_supposed(self, position: int) -> bool:
-        """Return true while something is tried out: until the paragraph ends or concludes."""
-        lower, block = self._lowered[position], self._sentences[position].block
-        if self._begins_with(doubts.HYPOTHESIS, position):
-            self._supposing = block
-        elif self._supposing == block:
+    def _is_tried(self, position: int, *, begins: bool) -> bool:
+        """Return true while something is tried out or looked at again: until the paragraph ends or
+        concludes."""
+        lower, block = self._lowered[position], self._blocks[position]
+        if self._begins_with(doubts.HYPOTHESIS, position) or (
+            begins and doubts.CHECK.match(self._openings[self._blocks.index(block)])
+        ):
+            self._tried = block
+        elif self._tried == block:
             found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
             if found is not None and found.start() < 4:
-                self._supposing = None
-        return self._supposing == block
+                self._tried = None
+        return self._tried == block
 
-    def _score_doubts(self, position: int, *, wide: bool) -> tuple[float, float]:
+    def _score_doubts(self, position: int, *, is_task: bool) -> tuple[float, float]:
         """Score the doubts about a sentence: its own, and those that the next one begins with."""
         lower = self._lowered[position]
-        if self._is_early_task(position, wide=wide):
+        if is_task:
             return doubts.score_own(lower, lower), 0.0
-        following = "".join(self._openings[position + 1 : position + 2])
         own = doubts.score_own(lower, self._openings[position], begins=self._begins[position])
-        return own, doubts.score_following(following)
+        if position + 1 == len(self._openings):
+            return own, 0.0
+        following = doubts.score_following(self._openings[position + 1])
+        if (
+            following == doubts.SECOND_THOUGHT_SCORE
+            and self._begins_with(doubts.CONSEQUENCE, position)
+            and (self._closes[position] or self._lowered[position + 1].endswith(("?", "？")))
+        ):
+            following = CHECKED_SCORE
+        return own, following
 
     def _is_early(self, position: int) -> bool:
         """Return true for a sentence among which the task is stated."""
         return position < FIRST_SENTENCES and not self._told
 
-    def _is_early_task(self, position: int, *, wide: bool) -> bool:
-        lower = self._lowered[position]
-        return self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
-
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
         it concludes."""
-        lower = self._lowered[position]
-        starts = cues.find_cues(lower, wide=wide)
+        starts = cues.find_cues(self._lowered[position], wide=wide)
         is_meta, is_plan = cues.META in starts, cues.PLAN in starts
-        score = -2.5 * is_meta - 0.5 * is_plan
-        score -= 1.0 * (cues.HEDGE in starts)
+        score = -2.5 * is_meta - 0.5 * is_plan - 1.0 * (cues.HEDGE in starts)
         draws = self._begins_with(doubts.CONSEQUENCE, position)
-        score += 0.7 * draws + 0.5 * self._begins_with(doubts.CONTRAST, position)
+        score += 0.7 * draws
         is_answer = self._sentences[position].is_answer
         concludes = is_answer or (draws and self._closes[position])
         score += ANSWER_SCORE * is_answer
-        task_score = -0.5 if self._told else self._rules.task_score
+        task_score = LATER_TASK_SCORE if self._told else TASK_SCORE
         leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS
         for cue, cue_score in (*_CUE_SCORES, (cues.TASK, task_score)) if starts else ():
             if cue not in starts or (cue is cues.DECISION and (is_meta or is_plan)):
@@ -242,6 +239,12 @@ class _Scorer:
                 concludes = not is_meta and (leading or cues.ANSWER in starts)
         return score, concludes
 
+    def _score_form(self, text: str, position: int, *, wide: bool) -> float:
+        score = score_form(text, self._sentences[position], wide=wide)
+        if score < CONSEQUENCE_FORM and self._begins_with(doubts.CONSEQUENCE, position):
+            return CONSEQUENCE_FORM
+        return score
+
     def _score_theme(self, words: frozenset[str]) -> float:
         """Score up to 1.5 for topic words that other sentences use too."""
         if len(words) < 2:
@@ -249,18 +252,13 @@ class _Scorer:
         shared = sum(map(self._word_scores.__getitem__, words))
         return min(1.5, shared / (4 + len(words)))
 
-    def _score_place(self, position: int, *, late: bool, concludes: bool) -> float:
-        """Score a late position, where that is of interest, and the end of all."""
-        sentence, count = self._sentences[position], len(self._sentences)
-        score = 0.0
-        if late and not sentence.hangs:
-            late_score = self._rules.late_score * (2.0 if self._is_last and concludes else 1.0)
-            score += late_score * (position / count) ** 2
-        if self._is_last and position > count - 3:
-            score += END_SCORE
-        if position and self._hidden[position - 1]:
-            score += SUPPOSED_SCORE
-        return score
+    def _score_place(self, position: int, score: float, *, concludes: bool) -> float:
+        """Score a late position, where that is of interest, and one after what is hidden."""
+        place = TRIED_SCORE if position and self._hidden[position - 1] else 0.0
+        if score > 0 and not self._sentences[position].hangs:
+            late_score = LATE_SCORE * (2.0 if self._is_last and concludes else 1.0)
+            place += late_score * (position / len(self._sentences)) ** 2
+        return place
 
 
 def _find_hidden(sentences: Sequence[Sentence]) -> list[bool]:

@@ -49,7 +49,7 @@ _ORDINAL = re.compile(
 _ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)  # whatever it finds holds this
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
-_PAIRS = (("(", ")"), ('"', '"'), ("“", "”"), ("「", "」"), ("（", "）"))
+_PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
 _SPACE = re.compile(r"\s")
 
 _EDGE_CHARS = " \t,;:—，；：、"
