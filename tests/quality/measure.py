@@ -28,7 +28,7 @@ REPEATS = 0.7
 FEW_WORDS = 3
 """Sentences with fewer words that carry meaning are told again only word for word."""
 
-MAX_TITLE_WORDS = 10
+MAX_TITLE_WORDS = 14
 
 KEPT, CLEAN, TITLED = 60, 30, 10
 """Points for what is said, for sentences without a fault, and for good titles."""

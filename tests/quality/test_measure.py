@@ -265,7 +265,7 @@ def test_prose_is_not(sentence: str) -> None:
     [
         *("So the timing fits", "The answer is that the", "Because of the clock", "Options"),
         *("This is it", "Comparing the", "I had briefly considered writing $T$", "…"),
-        *("如果没有水压", "確認の", "Word " * 11),
+        *("如果没有水压", "確認の", "Word " * 15),
     ],
 )
 def test_a_piece_of_a_sentence_is_a_bad_title(title: str) -> None:

@@ -28,8 +28,11 @@ _ROMANCE = Grammar(
         " esto eso aquello me te yo tú ele ela eles elas isto isso aquilo lhe nós eu você egli lei"
         " loro esso ciò ti ci vi io noi voi"
     ),
+    persons=words_of("il elle ils elles él ella ellos ellas ele ela eles elas egli lei loro"),
     vague=words_of(
-        "réponse question problème utilisateur fait cas chose façon exemple première même suite"
+        "réponse question problème utilisateur fait cas chose choses points cosas coisas"
+        " puntos cose"
+        " façon exemple première même suite"
         " respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma resposta"
         " pergunta usuário coisa exemplo primeiro mesmo risposta domanda utente modo esempio primo"
         " stesso"
@@ -58,11 +61,12 @@ _ROMANCE = Grammar(
 _WILLS = (
     r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
     r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
-    r"|l['’]utilisateur (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))|necesito|debo|voy a"
-    r"|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos|[eé]s? (?:importante|necesario"
-    r"|necessári[oa]|necessario|útil|utile)|el objetivo es|el usuario (?:quiere|pide|necesita"
-    r"|tiene que)|preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos"
-    r"|devemos|o objetivo é|o usuário (?:quer|pede para|precisa|tem que)|dobbiamo|bisogna|voglio"
+    r"|l['’]utilisat(?:eur|rice) (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))"
+    r"|necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
+    r"|[eé]s? (?:importante|necesario|necessári[oa]|necessario|útil|utile)"
+    r"|el objetivo es|el usuario (?:quiere|pide|necesita|tiene que)"
+    r"|preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
+    r"|o objetivo é|o usuário (?:quer|pede para|precisa|tem que)|dobbiamo|bisogna|voglio"
     r"|possiamo|occorre|vorrei|andiamo a|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)"
 )
 """What wants an infinitive in French, Spanish, Portuguese and Italian."""
@@ -95,27 +99,30 @@ _SO = (
 _ROMANCE_ARTICLES = "les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli |uno "
 
 
-def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
+def _romance(choose: str, answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
     """Return the patterns of a language, with the verbs of its titles."""
-    drawn, subject = rf"^(?:{_SO})[, ]+", rf"^(?:(?:{_SO})[, ]+)?(?=(?:{_ROMANCE_ARTICLES}))"
+    drawn = rf"^(?:{_SO})[, ]+"
     claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return (
-        *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.8)),
-        *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
-        *patterns(_ROMANCE, (drawn, claim, 4.0), ("^", claim, 2.9), cut="clause", late=True),
-        *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
         *patterns(
             _ROMANCE,
-            (rf"\b(?:{_ROMANCE_ARTICLES})[a-zà-ÿ]{{4,}}(?!\w)", topic, 1.5),
+            (r"\b(?:hésite|duda|hesita|esita) (?=entre |tra |fra )", f"{choose} {{object}}", 3.8),
+        ),
+        *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.6)),
+        *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
+        *patterns(_ROMANCE, (drawn, claim, 4.0), cut="clause", late=True),
+        *patterns(
+            _ROMANCE,
+            (rf"\b(?i:{_ROMANCE_ARTICLES})[a-zà-ÿ]{{4,}}(?!\w)", topic, 1.5),
             cut="frequent",
         ),
     )
 
 
-FRENCH = _romance("Déterminer", "Conclure que", "Examiner")
-SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
-PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
-ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
+FRENCH = _romance("Choisir", "Déterminer", "Conclure que", "Examiner")
+SPANISH = _romance("Elegir", "Averiguar", "Concluir que", "Analizar")
+PORTUGUESE = _romance("Escolher", "Descobrir", "Concluir que", "Analisar")
+ITALIAN = _romance("Scegliere", "Capire", "Concludere che", "Analizzare")
 
 RUSSIAN = patterns(
     Grammar(
@@ -154,9 +161,13 @@ _GERMAN = Grammar(
         " dessen seine seinen seiner ihre ihren ihrer dazu damit davon daran darauf nicht kein"
         " keine keinen dass"
     ),
+    persons=words_of("er sie man ihr ihre ihren ihrem sein seine seinen seinem"),
+    measures=r" (?:nach|seit|von|vor|für|ab|bis) (?:rund |etwa |ca\. )?(?:\d[\d.,]*|zwei|drei|vier"
+    r"|fünf|sechs|sieben|acht|neun|zehn|zwölf)(?: (?:Euro|Jahren|Jahre|Monaten|Monate|Wochen|Tagen"
+    r"|Stunden|Minuten|Prozent|Personen|kWh|km|m))?(?= [a-zäöüß])",
     fillers=words_of(
         "auch also einfach zuerst nun jetzt erst einmal jedoch dann hier mal zunächst"
-        " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
+        " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau"
     ),
     vague=words_of(
         "der die das den ein eine antwort antworten euro frage grad jahr jahre minuten prozent "
@@ -209,24 +220,6 @@ GERMAN = (
           r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
          "Empfehlung: {object}", 4.3),
         cut="value", late=True,
-    ),
-    *patterns(
-        _GERMAN,
-        ((r"^(?P<object>[^.;:!?,]{1,40}?) (?:fällt|kommt|scheidet)(?: \w+){0,2} (?:weg|nicht "
-          r"(?:in frage|infrage)|aus)\b"),
-         "{object} ausschließen", 3.4),
-    ),
-    *patterns(
-        _GERMAN,
-        ((r"^(?:(?:also|aber|und|damit|dann|so),? )*(?=(?:die|das|eine) )"),
-         "{object} betrachten", 2.6),
-        cut="subject", late=True,
-    ),
-    *patterns(
-        _GERMAN,
-        ((r"\b(?P<object>(?:die|das) [\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
-          r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?[\wäöüß-]+)"),
-         "Zum Thema: {object}", 1.9),
     ),
     *patterns(
         _GERMAN,

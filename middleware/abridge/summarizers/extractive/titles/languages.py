@@ -20,14 +20,16 @@ MAX_TEXT_CHARS = 160  # characters of a passage by which its language is recogni
 class Language(NamedTuple):
     last_resort: tuple[str, ...]  # titles that fit any stretch of reasoning; the last, a conclusion
     on_request: str  # the same where what may not be shown is weighed
+    goes_on: str = ""  # says of a title that a stretch goes on with it
     patterns: tuple[Pattern, ...] = ()  # the best first
     first_patterns: tuple[Pattern, ...] = ()  # the same for the first part of all
 
 
-def _language(last_resort: str, on_request: str, patterns: tuple[Pattern, ...] = ()) -> Language:
+def _language(last_resort: str, others: str, patterns: tuple[Pattern, ...] = ()) -> Language:
     first = tuple(pattern.in_first_part() for pattern in patterns)
     ranked = (tuple(sorted(each, key=lambda one: -one.score)) for each in (patterns, first))
-    return Language(tuple(last_resort.split("; ")), on_request, *ranked)
+    on_request, _, goes_on = others.partition("; ")
+    return Language(tuple(last_resort.split("; ")), on_request, goes_on, *ranked)
 
 
 LANGUAGES: Mapping[str, Language] = {
@@ -35,27 +37,30 @@ LANGUAGES: Mapping[str, Language] = {
         "Working through the details; Weighing the options; Thinking it through; Drawing a"
         " conclusion", "Weighing the request", ENGLISH),
     "ja": _language(
-        "詳細の検討; 選択肢の比較; 考え方の整理; 結論の導出", "対応の検討", asian.JAPANESE),
-    "ko": _language("세부 사항 검토; 선택지 비교; 생각 정리; 결론 도출", "요청 검토", asian.KOREAN),
-    "zh": _language("梳理思路; 权衡选项; 分析细节; 得出结论", "权衡这个请求", asian.CHINESE),
+        "詳細の検討; 選択肢の比較; 考え方の整理; 結論の導出",
+        "対応の検討; {}の続き", asian.JAPANESE),
+    "ko": _language(
+        "세부 사항 검토; 선택지 비교; 생각 정리; 결론 도출", "요청 검토; {} 계속", asian.KOREAN),
+    "zh": _language(
+        "梳理思路; 权衡选项; 分析细节; 得出结论", "权衡这个请求; 继续{}", asian.CHINESE),
     "ru": _language(
         "Разбор деталей; Сравнение вариантов; Проверка рассуждений; Подведение итогов",
-        "Обдумывание запроса", european.RUSSIAN),
+        "Обдумывание запроса; Продолжение: {}", european.RUSSIAN),
     "de": _language(
         "Die Einzelheiten durchdenken; Die Möglichkeiten abwägen; Den Gedankengang prüfen; Zu"
-        " einem Schluss kommen", "Die Anfrage abwägen", european.GERMAN),
+        " einem Schluss kommen", "Die Anfrage abwägen; Weiter: {}", european.GERMAN),
     "fr": _language(
         "Examiner les détails; Peser les options; Vérifier le raisonnement; Tirer une"
-        " conclusion", "Évaluer la demande", european.FRENCH),
+        " conclusion", "Évaluer la demande; Suite : {}", european.FRENCH),
     "es": _language(
         "Examinar los detalles; Sopesar las opciones; Comprobar el razonamiento; Sacar una"
-        " conclusión", "Evaluar la petición", european.SPANISH),
+        " conclusión", "Evaluar la petición; Continuación: {}", european.SPANISH),
     "pt": _language(
         "Examinar os detalhes; Ponderar as opções; Conferir o raciocínio; Tirar uma conclusão",
-        "Avaliar o pedido", european.PORTUGUESE),
+        "Avaliar o pedido; Continuação: {}", european.PORTUGUESE),
     "it": _language(
         "Esaminare i dettagli; Valutare le opzioni; Verificare il ragionamento; Trarre una"
-        " conclusione", "Valutare la richiesta", european.ITALIAN),
+        " conclusione", "Valutare la richiesta; Seguito: {}", european.ITALIAN),
     "nl": _language(
         "De details doornemen; De mogelijkheden afwegen; Een conclusie trekken",
         "Het verzoek afwegen"),

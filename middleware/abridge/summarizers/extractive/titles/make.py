@@ -22,10 +22,16 @@ from abridge.summarizers.extractive.titles.drafts import (
     is_presentable,
     title_key,
 )
-from abridge.summarizers.extractive.titles.english import NAMELESS, name_again
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import MAX_WORDS, clause_wide, cut_wide, plain
+from abridge.summarizers.extractive.titles.phrases import (
+    MAX_WORDS,
+    Grammar,
+    clause_wide,
+    cut_wide,
+    plain,
+)
+from abridge.summarizers.extractive.titles.topics import take_up
 from abridge.summarizers.extractive.words import topic_words, words_of
 
 MAX_SENTENCES = 9  # different sentences that are read for a title
@@ -33,45 +39,47 @@ MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 POSITION_SCORE = 0.2  # off the score of a title for each sentence that would be a better source
-SURE_SCORE = 3.5  # score of a pattern from which it is no side point that it finds
-ASIDE_SCORE = 0.5  # off the score of what the first and the last sentence shown do not name
-OUTSIDE_SCORE = 0.9  # off the score of one that is made of what the part does not show
-HEDGED_SCORE = 0.8  # off the score of a finding that the sentence itself doubts
-THEME_SCORE = 0.6  # for what the whole passage is about
+HEADING_SCORE = 2.5  # for the heading of a passage, which is a title already, half for each of two
+MANY_HEADINGS = 3  # of which none says what the whole passage is about
+MAX_POSITION = 4  # sentences of which that is true at most
+LATE_SCORE = 0.35  # the same for each sentence that comes after a finding
+SETTLED_SHARE = 0.5  # of both for what is settled on, which may be said at the beginning
+ASIDE_SCORE = 0.5  # off the score of a finding that the first and the last sentence do not share
+CUT_SCORE = 0.3  # off the score of a phrase that goes on
+HALVED_SCORE = 1.2  # off the score of one that says something else without what follows
+THEME_SCORE = 0.8  # for what the whole passage is about
 MAX_THEME_COUNT = 4  # sentences with a word from which it is wholly what a passage is about
+WEAK_SCORE = 3.0  # up to which a title says less than what the whole is about
 NO_THEME: Mapping[str, int] = MappingProxyType({})
-MIN_NOUN_COUNT = 2  # sentences from which a noun is what a stretch is about
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _ARTICLES = words_of("the a an each all this these in if der die das ein eine")
-_DEED = re.compile(
-    r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing \w"
-)
-"""What is done, and needs no other verb."""
-
-_HEDGE = re.compile(r"\b(?:may|might|could|maybe|perhaps|probably)\b|可能|也许|vielleicht")
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
+_HALVED_BEFORE = words_of(
+    "that who whose which of or than versus vs it them this these i we you he she they"
+)
+"""Words that bring what a phrase cannot do without."""
 
 
 def make_title(
     body: Sequence[str],
     headings: Sequence[str],
     taken: Sequence[str],
-    others: Sequence[str] = (),
+    first: Sequence[str] = (),
     theme: Mapping[str, int] = NO_THEME,
 ) -> str:
     """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
     `body` are the sentences that the part shows, `headings` the headings and bold labels of the
-    passage, `others` more of its sentences, about the same. `theme` says how many of its sentences
-    have a topic word. `taken` are the titles of earlier parts, which are not repeated as long as
-    there is another.
+    passage, `first` the sentences that it begins with, shown or not. `theme` says how many of its
+    sentences have a topic word. `taken` are the titles of earlier parts, which are not repeated as
+    long as there is another.
     """
     shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
-    more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
+    more = _clip(dict.fromkeys(first[:MAX_SENTENCES]))
     labels = _clip(headings[:MAX_HEADINGS])
     texts = [*shown, *more, *labels]
     language = language_of(texts)
@@ -80,21 +88,17 @@ def make_title(
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
     earlier = taken[-MAX_TAKEN:]
     patterns = language.patterns if earlier else language.first_patterns
-    sources = _Texts(
-        [text for text in shown if text not in hidden],
-        [text for text in labels + more if text not in hidden],
-        theme,
-    )
+    shown, more, labels = (_without(hidden, each) for each in (shown, more, labels))
+    sources = _Texts(shown, more, labels, theme)
     best = _best_draft(patterns, sources, earlier, private)
-    is_named = best.text and best.text not in NAMELESS
-    if is_named and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
-        return best.text
-    if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
-        return language.on_request
     known = set(map(title_key, earlier))
-    for title in name_again(best.text, earlier):
-        if title_key(title) not in known and is_presentable(title):
-            return title
+    if prompt_talk and best.score < PROMPT_TALK_SCORE:
+        if title_key(language.on_request) not in known:
+            return language.on_request
+    elif best.score < WEAK_SCORE:
+        for title in take_up(earlier, language.goes_on):
+            if title_key(title) not in known and is_presentable(title):
+                return title
     if best.text:
         return best.text
     last_used = {title_key(title): position for position, title in enumerate(earlier)}
@@ -114,7 +118,7 @@ def _best_draft(
     best = Draft("", -9.0)
     known = {title_key(title) for title in earlier}
     for pattern in patterns:
-        if pattern.score + THEME_SCORE <= best.score:
+        if pattern.score + texts.most_added <= best.score:
             break
         for title, score in texts.drafts(pattern, best.score):
             if (
@@ -128,22 +132,23 @@ def _best_draft(
 
 
 class _Texts:
-    """The sentences of a part, those that it shows first."""
+    """The sentences of a part that it shows, those that it begins with, and its headings."""
 
     def __init__(
-        self, body: Sequence[str], others: Sequence[str], theme: Mapping[str, int]
+        self, body: list[str], first: list[str], labels: list[str], theme: Mapping[str, int]
     ) -> None:
-        self._texts = [plain(text) for text in (*body, *others)]
+        sentences = list(dict.fromkeys([*first, *body]))
+        self._texts = [plain(text) for text in (*sentences, *labels)]
         self._lowered = [text.lower() for text in self._texts]
-        self._shown = len(body)
+        self._shown = [sentences.index(one) for one in body]
         self._theme = theme or Counter(chain.from_iterable(map(topic_words, self._lowered)))
-        shown = range(len(body))
-        self._early = [(POSITION_SCORE * position, place) for position, place in enumerate(shown)]
-        self._late = list(zip((loss for loss, _ in self._early), reversed(shown), strict=True))
-        self._all = self._early + [
-            (OUTSIDE_SCORE + POSITION_SCORE * position, len(body) + position)
-            for position in range(len(others))
+        heading = HEADING_SCORE / len(labels) if 0 < len(labels) < MANY_HEADINGS else 0.0
+        self.most_added = THEME_SCORE + heading
+        self._early = [(-heading, len(sentences) + place) for place in range(len(labels))]
+        self._early += [
+            (POSITION_SCORE * min(place, MAX_POSITION), place) for place in range(len(sentences))
         ]
+        self._late = [(LATE_SCORE * at, place) for at, place in enumerate(self._shown[::-1])]
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -151,62 +156,42 @@ class _Texts:
 
     @cached_property
     def _edges(self) -> frozenset[str]:
-        return topic_words(" ".join(self._lowered[: self._shown][:: max(1, self._shown - 1)]))
-
-    @cached_property
-    def _counts(self) -> Counter[str]:
-        return Counter(chain.from_iterable(map(topic_words, self._lowered[: self._shown])))
+        edges = (*self._shown[:1], *self._shown[-1:])
+        return topic_words(" ".join(self._lowered[place] for place in edges))
 
     def drafts(self, pattern: Pattern, least: float) -> Iterator[Draft]:
         """Yield what a pattern makes of the sentences, as far as it may be better than `least`."""
-        if pattern.part == "recurring" and pattern.grammar is not None:
-            thing = pattern.grammar.recurring(self._texts, self._shown)
-            thing = _uncapitalized(thing, self._names)
-            yield Draft(_fill(pattern, {}, thing), pattern.score)
-            return
         if pattern.part == "frequent":
             for place, noun in enumerate(self._frequent_nouns(pattern)):
                 yield Draft(_fill(pattern, {}, noun), pattern.score - POSITION_SCORE * place)
             return
-        named = "{" in pattern.form
-        for loss, place in self._late if pattern.late else self._all if named else self._early:
-            if pattern.score - loss + THEME_SCORE <= least:
-                continue
-            if found := pattern.find(self._lowered[place]):
-                title = _form(pattern, found, self._texts[place], self._names)
-                yield Draft(title, pattern.score - loss + self._weight(title, pattern))
+        share = SETTLED_SHARE if pattern.part == "value" else 1.0
+        for loss, place in self._late if pattern.late else self._early:
+            score = pattern.score - share * loss
+            if score + THEME_SCORE > least and (found := pattern.find(self._lowered[place])):
+                title, cut_off = _form(pattern, found, self._texts[place], self._names)
+                yield Draft(title, score + self._weight(title, pattern) - cut_off)
 
     def _frequent_nouns(self, pattern: Pattern) -> list[str]:
-        """Return the nouns shown that the passage has in several sentences, the most frequent
-        first."""
+        """Return the nouns shown, those that most sentences of the passage have first."""
+        grammar = pattern.grammar
+        found = pattern.found.findall("\n".join(self._texts[place] for place in self._shown))
         counts = {
             noun: min((self._theme.get(word, 0) for word in topic_words(noun.lower())), default=0)
-            for noun in pattern.found.findall("\n".join(self._texts[: self._shown]))
+            for noun in found
+            if (grammar.phrase(noun, MAX_WORDS) == noun if grammar else cut_wide(noun))
         }
-        grammar = pattern.grammar
-        nouns = [
-            noun
-            for noun, count in counts.items()
-            if count >= MIN_NOUN_COUNT
-            and (noun.lower() not in grammar.vague if grammar else cut_wide(noun))
-        ]
-        return sorted(nouns, key=lambda noun: (counts[noun], len(noun)), reverse=True)
+        nouns = sorted(counts, key=lambda noun: (counts[noun], len(noun)), reverse=True)
+        nouns = [noun for noun in nouns if counts[noun]]
+        return [_uncapitalized(noun, self._names, grammar) for noun in nouns] if grammar else nouns
 
     def _weight(self, title: str, pattern: Pattern) -> float:
-        """Return what to add for a title whose words tell much, and which other sentences use."""
+        """Return what to add for a title of which other sentences speak, too."""
         if "{" not in pattern.form:
             return 0.0
         words = topic_words(title.partition(" ")[2].lower())
-        score = -0.1 * max(0, len(title.split()) - 8) + self._centrality(words)
-        if pattern.part in ("subject", "clause"):
-            used = sum(self._counts[word] > 1 for word in words)
-            score -= 0.5 * (used < 1 + (pattern.part == "clause"))
-            score -= HEDGED_SCORE * (_HEDGE.search(title) is not None)
-        if pattern.part == "subject":
-            score -= 1.2 * (len(words) < 2)
-        if pattern.part in ("subject", "clause", "noun") and pattern.score < SURE_SCORE:
-            score -= ASIDE_SCORE * (len(words) > 1 and words.isdisjoint(self._edges))
-        return score - 0.6 * (len(words) < 2 and title.isascii())
+        is_aside = pattern.late and len(words) > 1 and words.isdisjoint(self._edges)
+        return self._centrality(words) - ASIDE_SCORE * is_aside
 
     def _centrality(self, words: frozenset[str]) -> float:
         """Score up to `THEME_SCORE` for words that the passage says again and again."""
@@ -216,14 +201,17 @@ class _Texts:
         return THEME_SCORE * sum(shares) / len(words) / (MAX_THEME_COUNT - 1)
 
 
-def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]) -> str:
-    """Return the title for what was found in a sentence; empty if it names nothing."""
+def _form(
+    pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]
+) -> tuple[str, float]:
+    """Return the title for what was found in a sentence, empty if it names nothing; and what it
+    loses by what was cut off."""
     if "{" not in pattern.form:
-        return pattern.form
+        return pattern.form, 0.0
     groups = {name: sentence[slice(*found.span(name))] for name in found.re.groupindex}
     if "how" in groups:
         groups["how"] = groups["how"].lower()
-    verb = pattern.verb_of(groups.get("verb", ""))
+    cut_off, verb = 0.0, pattern.verb_of(groups.get("verb", ""))
     thing = groups.get("object") or sentence[found.end() :]
     if pattern.grammar is None:
         thing = clause_wide(thing) if pattern.part == "clause" else cut_wide(thing)
@@ -231,30 +219,46 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
         rest = pattern.form.format(**{**groups, "verb": verb, "object": ""})
         cut = getattr(pattern.grammar, pattern.part)
         room = min(MAX_WORDS, MAX_TITLE_WORDS - len(rest.split()))
-        if pattern.part != "value":
-            thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
+        if pattern.grammar.measures:
+            thing = re.sub(pattern.grammar.measures, "", thing)
+        begins = (found.start("object") if "object" in groups else found.end()) == 0
+        if begins or thing.partition(" ")[0].lower() in pattern.grammar.clauses:
+            thing = _uncapitalized(thing, names, pattern.grammar)
         whole = thing
         thing = cut(whole, room)
         while thing and len(thing) + len(rest) > MAX_TITLE_CHARS:
             room = len(thing.split()) - 1
             thing = cut(whole, room)
-    return "" if "verb" in groups and not verb else _fill(pattern, groups | {"verb": verb}, thing)
+        cut_off = _loss_of_cut(whole, thing)
+        shorter = cut(whole, len(thing.split()) - 1) if cut_off == HALVED_SCORE else ""
+        if len(shorter.split()) > 2 and _loss_of_cut(whole, shorter) < cut_off:
+            thing, cut_off = shorter, CUT_SCORE
+    if "verb" in groups and not verb:
+        return "", 0.0
+    return _fill(pattern, groups | {"verb": verb}, thing), cut_off
+
+
+def _loss_of_cut(whole: str, thing: str) -> float:
+    """Return what a phrase loses by the words that follow it in its sentence."""
+    rest = whole.removeprefix(thing) if thing else whole
+    following = rest.split(maxsplit=1)[0].lower() if rest[:1] == " " else ""
+    return HALVED_SCORE if following in _HALVED_BEFORE else CUT_SCORE * (following != "")
 
 
 def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
-    """Return the title, empty without a thing. A thing that is done needs no other verb."""
-    if not thing:
-        return ""
-    is_done = pattern.part in ("subject", "recurring") and _DEED.match(thing)
-    form = "{object}" if is_done else pattern.form
-    return capitalize(form.format(**{**groups, "object": thing}))
+    """Return the title, empty without a thing."""
+    return capitalize(pattern.form.format(**{**groups, "object": thing})) if thing else ""
 
 
-def _uncapitalized(text: str, names: frozenset[str], *, all_nouns: bool = False) -> str:
+def _without(hidden: set[str], texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if text not in hidden]
+
+
+def _uncapitalized(text: str, names: frozenset[str], grammar: Grammar) -> str:
     """Write the first word of a sentence small, unless it seems to be a name."""
     first = _WORD.match(text)
     word = first[0] if first else ""
-    is_name = word[1:2].isupper() or word in names or len(word) == 1 or all_nouns
+    is_name = word[1:2].isupper() or word in names or len(word) == 1 or grammar.capitals
     return text if is_name and word.lower() not in _ARTICLES else text[:1].lower() + text[1:]
 
 

@@ -16,9 +16,9 @@ from typing import Literal
 from abridge.summarizers.extractive.titles.phrases import Grammar
 
 TASK_SCORE = 1.5  # for what the first part of all says of the task
-DATA_SCORE = 0.4  # off what that part states, which is often given
+DATA_SCORE = -0.4  # for what that part states, which is often given
 
-Part = Literal["phrase", "clause", "subject", "value", "noun", "recurring", "frequent"]
+Part = Literal["phrase", "clause", "subject", "value", "frequent"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Pattern:
     grammar: Grammar | None = None  # None: the script has no spaces
     part: Part = "phrase"  # what of the object is taken
     late: bool = False  # a finding: the later its sentence, the better
+    first: float = TASK_SCORE  # what is added in the first part of all
     verb_of: Callable[[str], str] = str
     """Return a verb as it stands in a title, empty if it makes none."""
 
@@ -45,8 +46,7 @@ class Pattern:
 
     def in_first_part(self) -> Pattern:
         """Return the pattern with the score that it has in the first part of all."""
-        change = 0.0 if "{" not in self.form else -DATA_SCORE if self.late else TASK_SCORE
-        return replace(self, score=self.score + change)
+        return replace(self, score=self.score + self.first)
 
 
 def patterns(
@@ -55,7 +55,9 @@ def patterns(
     cut: Part = "phrase",
     late: bool = False,
     verbs: Callable[[str], str] = str,
+    first: float = TASK_SCORE,
 ) -> tuple[Pattern, ...]:
+    first = DATA_SCORE if late else first
     return tuple(
-        Pattern(found, form, score, grammar, cut, late, verbs) for found, form, score in rows
+        Pattern(found, form, score, grammar, cut, late, first, verbs) for found, form, score in rows
     )

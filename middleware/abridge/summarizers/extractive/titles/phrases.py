@@ -8,23 +8,23 @@ it stands for.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-MAX_WORDS = 9  # most words of a phrase; a verb comes before it
+from abridge.summarizers.extractive.titles.questions import turn_questions
+
+MAX_WORDS = 13  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
     r"[;!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|:(?!\d)|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--| - |@"
-    r"|,(?!\d)"
+    r"|,(?!\d)| (?=such as )"
 )
 
-_LIST = re.compile(
-    r",\s[\w'’-]+(?: [\w'’-]+)?,|,\s(?:[\w'’-]+\s){0,3}?[\w'’-]+,?\s(?:and|or|und|oder|et|ou|y|o"
-    r"|e)\s"
-)
+_FORMULA_CHARS = "=<>≤≥≈{}\\$*^+/|[]"
+_PAIR = r",\s(?!but\b|\w+ing\b)(?:[\w'’-]+\s){0,3}?[\w'’-]+,?\s(?:and|or|und|oder|et|ou|y|o|e)\s"
+_LIST_END = re.compile(_PAIR)
+_LIST = re.compile(rf",\s[\w'’-]+(?: [\w'’-]+)?,|{_PAIR}")
 _QUOTED = re.compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = re.compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
 _OPTION = re.compile(r"\b([A-E])\)")
@@ -32,8 +32,9 @@ _ASKED_IF = re.compile(r"\b(asks?|asked|asking|know|wondering|unsure) if\b")
 _WHAT_TO_DO = re.compile(
     r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
     r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
-    r" (?=[a-z])"
+    r" (?=[a-z]+(?! (?:it|them)\b))"
 )
+_ROUGHLY = re.compile(r" (?:about|around|roughly|nearly|almost|some) (?=\d|once\b|twice\b)")
 _SINGLE = re.compile(r"[^\W\d_]")
 
 
@@ -44,11 +45,14 @@ def plain(text: str) -> str:
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS].rpartition(" ")[0]
     text = _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
+    text = _ROUGHLY.sub(" ", turn_questions(text) if "?" in text else text)
     return _WHAT_TO_DO.sub(r"\1\2 to ", _ASKED_IF.sub(r"\1 whether", text))
 
 
 _NONE: frozenset[str] = frozenset()
-_EACH = frozenset({"all", "both", "each", "every", "some"})
+_UNTURNED = frozenset({"does", "did"})
+"""Words of a question that was not turned around."""
+
 _PAIRING = frozenset({"between", "combination"})
 """Words that want two things."""
 _LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
@@ -64,6 +68,7 @@ class Grammar:
     ends: frozenset[str]  # finite verbs, with which another clause begins
     pronouns: frozenset[str]  # what they stand for is not shown
     vague: frozenset[str]  # name nothing alone
+    persons: frozenset[str] = _NONE  # pronouns that a question may hold
     fillers: frozenset[str] = _NONE  # left out
     clauses: frozenset[str] = _NONE  # begin a clause that is kept if it is short
     breaks: frozenset[str] = _NONE  # end a clause
@@ -75,27 +80,24 @@ class Grammar:
     articles: frozenset[str] = _NONE
     pointers: frozenset[str] = _NONE  # point at what is not shown; "the" takes their place
     adjectives: frozenset[str] = _NONE  # no result
-    unsaid: frozenset[str] = _NONE  # verbs of which no title is made
     capitals: bool = False  # nouns begin with one
+    measures: str = ""  # a pattern of what a title leaves out, such as "after seven months"
 
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
-        words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
+        stop = _CLAUSE_END.search(text)
+        words, lowered = self._words(text[: stop.start()] if stop else text)
         if not words or lowered[0] in self.breaks - self.clauses:
             return ""
+        if stop and _LIST_END.match(text, stop.start()):  # half a list says something else
+            room = min(room, self._last(lowered, self.links))
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
-            return self._cut_clause(words, lowered, room)
+            is_formula = stop is not None and stop[0] in _FORMULA_CHARS
+            return "" if is_formula else self._cut_clause(words, lowered, room)
         end = self._end_of_clause(lowered, room)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
         return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
-
-    def noun(self, text: str, room: int) -> str:
-        """Return the same, empty if a verb is in it or an adjective at its end."""
-        found = self.phrase(text, room)
-        words = found.lower().split()
-        is_noun = self.finite.isdisjoint(words) and self.adjectives.isdisjoint(words[-1:])
-        return found if is_noun else ""
 
     def value(self, text: str, room: int) -> str:
         """Return a result, which goes to the clause's end or to a preposition; else empty."""
@@ -103,8 +105,6 @@ class Grammar:
         while len(words) > room:
             cut = self._last(lowered, self.breaks | self.links)
             words, lowered = words[:cut], lowered[:cut]
-        if lowered[1:] and lowered[-1].endswith("ly"):
-            words, lowered = words[:-1], lowered[:-1]
         first = lowered[0] if words else "so"
         counted = self.articles | self.plurals | {"one"}
         is_order = first in self.verbs and not counted.isdisjoint(lowered[1:2])
@@ -113,7 +113,6 @@ class Grammar:
             or first in self.links | self.adverbs | self.adjectives
             or first.endswith(_LATE)
             or not (self.ends | self.pronouns).isdisjoint(lowered)
-            or (first not in self.articles and not self.articles.isdisjoint(lowered[1:2]))
         )
         return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
 
@@ -121,57 +120,10 @@ class Grammar:
         """Return the clause that a text begins with, if it is whole, fits and needs no other."""
         words, lowered = self._whole(text)
         verb = self._find_verb(lowered)
-        if verb == len(words) - 1 and text[len(" ".join(words)) :].startswith(":"):
-            return ""
         is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links | self.ends
         if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
             return ""
         return " ".join(words) if self.pronouns.isdisjoint(lowered) else ""
-
-    def subject(self, text: str, room: int) -> str:
-        """Return the subject that a text begins with; empty if it is none or names nothing."""
-        words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
-        end = self._find_verb(lowered)
-        while end > 0 and lowered[end - 1] in self.adverbs:
-            end -= 1
-        kept = lowered[:end]
-        is_subject = (
-            0 < end <= room
-            and self._names(kept)
-            and (self.ends | self.pronouns).isdisjoint(kept)
-            and kept[0] not in self.links | self.breaks
-            and not kept[0][0].isdigit()
-            and kept[-1] not in self.links
-            and kept[1:2] not in (["more"], ["less"])
-            and not self._is_vague(kept)
-        )
-        return " ".join(words[:end]) if is_subject else ""
-
-    def recurring(self, texts: Sequence[str], shown: int) -> str:
-        """Return the two words of texts that stand together most often, from two times on; empty
-        if there are none. The first `shown` texts must hold them."""
-        counts: Counter[str] = Counter()
-        spelt: dict[str, str] = {}
-        for at, text in enumerate(texts):
-            found = {pair.lower(): f"{article}{pair}" for article, pair in self._pairs(text)}
-            counts.update(found.keys())
-            if at < shown:
-                spelt |= found
-        best = max(spelt, key=lambda key: (counts[key], len(key)), default="")
-        return spelt[best] if counts[best] > 1 else ""
-
-    def _pairs(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield two words that belong together, and the article before them."""
-        opening = self.weak | self.links | {""}
-        closing = self.links | self.ends | {""}
-        for clause in _CLAUSE_END.split(text):
-            words, lowered = self._words(clause)
-            lowered = ["", *lowered, ""]
-            for at, pair in enumerate(pairwise(words)):
-                before, after = lowered[at], lowered[at + 3]
-                is_bounded = before in opening and after in closing
-                if is_bounded and all(map(self._is_plain, pair)) and pair[1] not in self.vague:
-                    yield f"{before} " if before in self.articles else "", " ".join(pair)
 
     def _is_plain(self, word: str) -> bool:
         """Return true for a word that is most likely a noun or an adjective."""
@@ -220,7 +172,6 @@ class Grammar:
         stop = min(12, self._first(lowered, self.clauses | self.breaks, 1))
         for at in range(1, stop):
             before, word = lowered[at - 1 : at + 1]
-            after = lowered[at + 1] if at + 1 < len(lowered) else ""
             if (before in self.weak and before not in self.adverbs) or before in self.links:
                 continue
             is_plural = before in self.plurals or (
@@ -229,24 +180,15 @@ class Grammar:
             is_third = word in self.finite and not (
                 is_plural and word[-1] == "s" and word not in self.ends
             )
-            is_verb = is_third or (word in self.plural and is_plural)
-            if is_verb and (word in self.ends or after not in self.ends):
-                return at
-            if (
-                at > 1
-                and lowered[at - 2] in self.articles
-                and before not in self.weak
-                and not is_plural
+            is_unknown = (
+                lowered[max(0, at - 2)] in self.articles
+                and not (is_plural or before in self.weak)
                 and word[-1:] == "s"
-                and self._is_bound(after)
-            ):
+                and self.ends.isdisjoint(lowered[at + 1 : at + 2])
+            )
+            if is_third or is_unknown or (word in self.plural and is_plural):
                 return at
         return 0
-
-    def _is_bound(self, word: str) -> bool:
-        """Return true for a word that no noun follows directly."""
-        others = self.breaks | self.clauses | self.pronouns
-        return not word or word in others or word in (self.weak | self.links) - self.ends - {"of"}
 
     def _end_of_clause(self, lowered: list[str], room: int) -> int:
         """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
@@ -259,19 +201,19 @@ class Grammar:
         if end < len(lowered) and lowered[end] == "that":
             rest = self._first(lowered, self.breaks, end)
             while rest > room:
-                rest = self._last(lowered[:rest], self.links - {"to"}, end)
+                rest = self._last(lowered[:rest], self.links - {"to", "and", "or"}, end)
             inner = lowered[end + 1 : rest]
-            has_verb = inner[1:] and (inner[0][-1] in "sd" or self._find_verb(inner))
-            if has_verb and self.pronouns.isdisjoint(inner):
+            has_verb = inner[1:] and (
+                inner[0][-1] in "sd" or inner[0] in self.finite or self._find_verb(inner)
+            )
+            if has_verb and (self.pronouns - self.persons).isdisjoint(inner):
                 return rest
         if room >= end == len(lowered):
             return end
         for at in range(1, end):
             if lowered[at] in self.clauses and lowered[at + 1 : at + 2] != ["to"]:
-                return at
-        if end < len(lowered) and lowered[end] in self.ends:  # "the trips the farmer needs"
-            start = self._last(lowered[:end], self.articles, 2)
-            return start if start and self._is_strong(lowered[start - 1]) else end
+                rest = self._first(lowered, self.breaks | self.pronouns, at)
+                return rest if lowered[at] == "whose" and rest <= room else at
         return end
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
@@ -282,7 +224,12 @@ class Grammar:
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
         is_half = not _PAIRING.isdisjoint(lowered[:end]) and "and" not in lowered[:end]
-        is_bare = last.isdigit() and (before.endswith("ing") or before in self.verbs | self.links)
+        is_bare = last.isdigit() and (
+            before.endswith("ing") or before in self.verbs | self.links - {"to", "and", "or"}
+        )
+        is_half |= (
+            last.isdigit() and lowered[end + 1 : end + 2] != [] and lowered[end + 1].isdigit()
+        )
         is_open = is_loose or is_half or is_bare
         return end <= room and cuttable and not is_open and self._is_strong(last)
 
@@ -290,26 +237,34 @@ class Grammar:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
         end = self._first(lowered, self.breaks, 1)
         links = self.links - {"and", "or", "than", "of"}  # what they join may belong together
-        while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
+        while end > 3 and (end > room or not self._may_close(lowered[:end])):
             end = self._last(lowered[:end], links, 4)
+            end -= lowered[end - 1] in ("and", "or")
         kept = lowered[:end]
-        if end < 3 or not self.pronouns.isdisjoint(kept) or not self._is_strong(kept[-1]):
+        if (
+            end < 3
+            or not (self.pronouns - self.persons).isdisjoint(kept)
+            or not self._may_close(kept)
+        ):
             return ""
         is_cut = end < len(words) and lowered[end] in self.links - {"and", "but", "or", "so"}
         has_verb = (
             kept[1] in self.ends | self.finite or self._find_verb(kept[1:]) or "to" in kept[2:]
         )
-        return "" if is_cut and (kept[-1] in self.plural or not has_verb) else " ".join(words[:end])
+        names = not self.capitals or any(word[0].isupper() for word in words[1:end])
+        ends = not self.capitals or kept[-1][-1] in "tn" or kept[-1] in self.finite
+        ends &= _UNTURNED.isdisjoint(kept)
+        is_half = is_cut and (kept[-1] in self.plural or not has_verb)
+        return " ".join(words[:end]) if names and ends and not is_half else ""
+
+    def _may_close(self, lowered: list[str]) -> bool:
+        """Return true if a clause may end so: "what the fourth one is" may."""
+        copula = lowered[0] in ("what", "who", "where") and lowered[-1] in ("is", "are", "was")
+        return copula or lowered[-1] == "where" or self._is_strong(lowered[-1])
 
     def may_be_verb(self, word: str) -> bool:
         """Return true for a word that may be a verb after "I need to"."""
-        return self._is_plain(word) and word not in self.vague | self.adjectives | self.unsaid
-
-    def _is_vague(self, lowered: list[str]) -> bool:
-        """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
-        if lowered[0] in _EACH and len(lowered) < 3:
-            return True
-        return lowered[-1] in self.vague and self.links.isdisjoint(lowered)
+        return self._is_plain(word) and word not in self.vague | self.adjectives
 
     def _is_strong(self, word: str) -> bool:
         if len(word) == 1:
@@ -330,6 +285,10 @@ MAX_WIDE_CLAUSE_CHARS = 22  # of a clause
 
 _WIDE_POINTS = re.compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
 
+_WIDE_FORMULA = re.compile(
+    r"^([\u4e00-\u9fff]+) ?[A-Za-z][^\u4e00-\u9fff]*=[^\u4e00-\u9fff]*(?=的[\u4e00-\u9fff]{1,3}$)"
+)
+
 _LATIN = re.compile(r"[A-Za-z0-9_.()]+")
 
 _WIDE_START = re.compile(
@@ -348,6 +307,7 @@ _WIDE_VAGUE = re.compile(
 def cut_wide(text: str) -> str:
     """Return an object in a script without spaces, or its last noun if it is long; empty if it
     names nothing."""
+    text = _WIDE_FORMULA.sub(r"\1", text)
     text = _WIDE_BREAK.split(_WIDE_START.sub("", text, count=1))[0].strip(" の・的和与及")
     if _size(text) > MAX_WIDE_CHARS:
         text = _WIDE_START.sub("", text.rpartition("的")[2], count=1)

@@ -46,9 +46,18 @@ VERBS = words_of(
 )
 """Verbs that say what a stretch of reasoning is about, and those of handling and speaking."""
 
+BASES = VERBS | words_of(
+    "allow begin belong become cause come contain cost decrease depend die fall fail forget get "
+    "give go appear arrive contribute develop exist expel stand come feel follow form look matter "
+    "produce result work grow happen have hit involve kill know lack lead let lie live lose lower "
+    "mean melt need occur own pay prove reach remain rise say see seem sink speak stay survive "
+    "take tend travel turn weigh win"
+)
+"""The same, and others that a clause may have."""
+
 _DOUBLING = re.compile(
-    r"(?:[^aeiou]+|qu)[aeiou][bdglmnprt]|begin|commit|debug|defer|forget|infer|occur|prefer|refer"
-    r"|rerun|reset|submit"
+    r"(?:[^aeiou]+|qu)[aeiou][bdglmnprt]|begin|commit|debug|defer|forget|format|infer|input|occur"
+    r"|output|prefer|refer|rerun|reset|submit"
 )
 """Verbs whose last consonant is doubled."""
 
