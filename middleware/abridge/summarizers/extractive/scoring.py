@@ -42,7 +42,7 @@ _TASK_WORDS = words_of("answer figure parse problem puzzle question riddle solve
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Candidate:
     """A sentence that may be copied."""
 

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 MAX_WORDS = 9  # most words of a phrase; a verb comes before it
@@ -78,6 +79,48 @@ class Grammar:
     unsaid: frozenset[str] = _NONE  # verbs of which no title is made
     capitals: bool = False  # nouns begin with one
 
+    @cached_property
+    def _openings(self) -> frozenset[str]:
+        """Words after which two others may belong together; and the beginning of a clause."""
+        return self.weak | self.links | {""}
+
+    @cached_property
+    def _closings(self) -> frozenset[str]:
+        """Words before which they may; and the end of a clause."""
+        return self.links | self.ends | {""}
+
+    @cached_property
+    def _no_nouns(self) -> frozenset[str]:
+        return self.links | self.weak | self.ends | self.finite | self.pronouns | self.adverbs
+
+    @cached_property
+    def _not_plain(self) -> frozenset[str]:
+        return self._no_nouns | self.plural | self.breaks
+
+    @cached_property
+    def _stops(self) -> frozenset[str]:
+        return self.clauses | self.breaks
+
+    @cached_property
+    def _bounds(self) -> frozenset[str]:
+        """Words that no noun follows directly."""
+        linked = (self.weak | self.links) - self.ends - {"of"}
+        return self._stops | self.pronouns | linked | {""}
+
+    @cached_property
+    def _another(self) -> frozenset[str]:
+        """Words with which another clause begins."""
+        return self.ends | self.pronouns
+
+    @cached_property
+    def _cuts(self) -> frozenset[str]:
+        """Words before which a phrase may be cut."""
+        return self.links | self.ends | self.pronouns | self.adverbs
+
+    @cached_property
+    def _nameless(self) -> frozenset[str]:
+        return self.vague | self.links | self.weak | self.adjectives
+
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
         words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
@@ -112,7 +155,7 @@ class Grammar:
             is_order
             or first in self.links | self.adverbs | self.adjectives
             or first.endswith(_LATE)
-            or not (self.ends | self.pronouns).isdisjoint(lowered)
+            or not self._another.isdisjoint(lowered)
             or (first not in self.articles and not self.articles.isdisjoint(lowered[1:2]))
         )
         return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
@@ -138,7 +181,7 @@ class Grammar:
         is_subject = (
             0 < end <= room
             and self._names(kept)
-            and (self.ends | self.pronouns).isdisjoint(kept)
+            and self._another.isdisjoint(kept)
             and kept[0] not in self.links | self.breaks
             and not kept[0][0].isdigit()
             and kept[-1] not in self.links
@@ -162,26 +205,23 @@ class Grammar:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield two words that belong together, and the article before them."""
-        opening = self.weak | self.links | {""}
-        closing = self.links | self.ends | {""}
         for clause in _CLAUSE_END.split(text):
             words, lowered = self._words(clause)
             lowered = ["", *lowered, ""]
             for at, pair in enumerate(pairwise(words)):
                 before, after = lowered[at], lowered[at + 3]
-                is_bounded = before in opening and after in closing
+                is_bounded = before in self._openings and after in self._closings
                 if is_bounded and all(map(self._is_plain, pair)) and pair[1] not in self.vague:
                     yield f"{before} " if before in self.articles else "", " ".join(pair)
 
     def _is_plain(self, word: str) -> bool:
         """Return true for a word that is most likely a noun or an adjective."""
         lower = word.lower()
-        others = (self.links, self.weak, self.ends, self.pronouns, self.finite, self.plural)
         return (
             len(word) > 2
-            and word.replace("-", "").isalpha()
+            and lower not in self._not_plain
             and not lower.endswith(("ly", "ed"))
-            and not any(lower in kind for kind in (*others, self.breaks, self.adverbs))
+            and word.replace("-", "").isalpha()
         )
 
     def _words(self, clause: str) -> tuple[list[str], list[str]]:
@@ -194,8 +234,7 @@ class Grammar:
         return words, lowered
 
     def _may_be_noun(self, word: str) -> bool:
-        others = (self.ends, self.finite, self.pronouns, self.adverbs)
-        return self._is_strong(word) and not any(word in kind for kind in others)
+        return self._is_strong(word) and word not in self._no_nouns
 
     def _whole(self, text: str) -> tuple[list[str], list[str]]:
         """Return the words of a clause; none if it ends with a formula or a list."""
@@ -217,7 +256,7 @@ class Grammar:
 
     def _find_verb(self, lowered: list[str]) -> int:
         """Return where the finite verb of a clause stands; 0 if none is seen."""
-        stop = min(12, self._first(lowered, self.clauses | self.breaks, 1))
+        stop = min(12, self._first(lowered, self._stops, 1))
         for at in range(1, stop):
             before, word = lowered[at - 1 : at + 1]
             after = lowered[at + 1] if at + 1 < len(lowered) else ""
@@ -238,20 +277,14 @@ class Grammar:
                 and before not in self.weak
                 and not is_plural
                 and word[-1:] == "s"
-                and self._is_bound(after)
+                and after in self._bounds
             ):
                 return at
         return 0
 
-    def _is_bound(self, word: str) -> bool:
-        """Return true for a word that no noun follows directly."""
-        others = self.breaks | self.clauses | self.pronouns
-        return not word or word in others or word in (self.weak | self.links) - self.ends - {"of"}
-
     def _end_of_clause(self, lowered: list[str], room: int) -> int:
         """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
-        stops = self.ends | self.pronouns
-        end = self._first(lowered, stops)
+        end = self._first(lowered, self._another)
         for at, (before, word) in enumerate(pairwise(lowered[:end])):
             if before == "and" and word in self.verbs:
                 end = at + 1
@@ -276,8 +309,7 @@ class Grammar:
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
-        stops = (self.links, self.ends, self.pronouns, self.adverbs)
-        cuttable = len(following) < 2 or any(following in kind for kind in stops)
+        cuttable = len(following) < 2 or following in self._cuts
         before, last = ["", *lowered][end - 1 : end + 1]
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
@@ -318,9 +350,8 @@ class Grammar:
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
-        others = (self.vague, self.links, self.weak, self.adjectives)
         return any(
-            len(word) > 2 and _SINGLE.search(word) and not any(word in kind for kind in others)
+            len(word) > 2 and word not in self._nameless and _SINGLE.search(word)
             for word in lowered
         )
 
