@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 
+from abridge.summarizers.extractive.keywords import WORD
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
@@ -43,7 +44,6 @@ NO_THEME: Mapping[str, int] = MappingProxyType({})
 MIN_NOUN_COUNT = 2  # sentences from which a noun is what a stretch is about
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
-_WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _ARTICLES = words_of("the a an each all this these in if der die das ein eine")
@@ -120,7 +120,7 @@ def _best_draft(
             if (
                 title_key(title) not in known
                 and is_presentable(title)
-                and private.isdisjoint(_WORD.findall(title))
+                and private.isdisjoint(WORD.findall(title))
             ):
                 draft = Draft(title, score - _repetition(title, earlier))
                 best = max(best, draft, key=lambda draft: draft.score)
@@ -135,6 +135,7 @@ class _Texts:
     ) -> None:
         self._texts = [plain(text) for text in (*body, *others)]
         self._lowered = [text.lower() for text in self._texts]
+        self._words = [frozenset(WORD.findall(text)) for text in self._lowered]
         self._shown = len(body)
         self._theme = theme or Counter(chain.from_iterable(map(topic_words, self._lowered)))
         shown = range(len(body))
@@ -170,7 +171,9 @@ class _Texts:
             return
         named = "{" in pattern.form
         for loss, place in self._late if pattern.late else self._all if named else self._early:
-            if pattern.score - loss + THEME_SCORE <= least:
+            if pattern.score - loss + THEME_SCORE <= least or (
+                pattern.held and pattern.held.isdisjoint(self._words[place])
+            ):
                 continue
             if found := pattern.find(self._lowered[place]):
                 title = _form(pattern, found, self._texts[place], self._names)
@@ -252,7 +255,7 @@ def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
 
 def _uncapitalized(text: str, names: frozenset[str], *, all_nouns: bool = False) -> str:
     """Write the first word of a sentence small, unless it seems to be a name."""
-    first = _WORD.match(text)
+    first = WORD.match(text)
     word = first[0] if first else ""
     is_name = word[1:2].isupper() or word in names or len(word) == 1 or all_nouns
     return text if is_name and word.lower() not in _ARTICLES else text[:1].lower() + text[1:]

@@ -80,16 +80,6 @@ class Grammar:
     capitals: bool = False  # nouns begin with one
 
     @cached_property
-    def _openings(self) -> frozenset[str]:
-        """Words after which two others may belong together; and the beginning of a clause."""
-        return self.weak | self.links | {""}
-
-    @cached_property
-    def _closings(self) -> frozenset[str]:
-        """Words before which they may; and the end of a clause."""
-        return self.links | self.ends | {""}
-
-    @cached_property
     def _no_nouns(self) -> frozenset[str]:
         return self.links | self.weak | self.ends | self.finite | self.pronouns | self.adverbs
 
@@ -205,12 +195,14 @@ class Grammar:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield two words that belong together, and the article before them."""
+        opening = self.weak | self.links | {""}
+        closing = self.links | self.ends | {""}
         for clause in _CLAUSE_END.split(text):
             words, lowered = self._words(clause)
             lowered = ["", *lowered, ""]
             for at, pair in enumerate(pairwise(words)):
                 before, after = lowered[at], lowered[at + 3]
-                is_bounded = before in self._openings and after in self._closings
+                is_bounded = before in opening and after in closing
                 if is_bounded and all(map(self._is_plain, pair)) and pair[1] not in self.vague:
                     yield f"{before} " if before in self.articles else "", " ".join(pair)
 
