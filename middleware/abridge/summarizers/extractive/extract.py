@@ -14,7 +14,7 @@ import asyncio
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import chain
 from traceback import format_tb
 from weakref import WeakKeyDictionary
@@ -36,6 +36,7 @@ MAX_TITLE_SENTENCES = 4  # sentences beside the chosen ones of which a title may
 MAX_FIRST_SENTENCES = 3  # the first of all, which mostly state the task
 MAX_TOLD_PARTS = 20  # the latest parts, whose sentences are not said again
 SHORT_CHARS = 4000  # of a passage that takes at most some 12 ms, in letters 6 ms
+STEP_SENTENCES = 16  # that are judged at once
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ _TOLD_SENTENCE = re.compile(
 class ExtractiveSummarizer:
     """Writes parts with `extract`. See the `Summarizer` protocol.
 
-    An extract of a short passage blocks the event loop for some milliseconds. Concurrent calls run
-    one at a time and yield to the loop in between, so that other tasks can run.
+    An extract of a short passage is made in steps on the event loop, one passage at a time; other
+    tasks can run in between.
     """
 
     name = EXTRACTIVE
@@ -64,9 +65,12 @@ class ExtractiveSummarizer:
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            work = Work(heavy=len(passage.text) > SHORT_CHARS)
-            text = await work.run(extract, passage)
-            await asyncio.sleep(0)
+            if len(passage.text) > SHORT_CHARS:
+                text = await Work(heavy=True).run(extract, passage)
+                await asyncio.sleep(0)
+            else:
+                for text in extract_in_steps(passage):  # noqa: B007 -- the last
+                    await asyncio.sleep(0)
         if text:
             yield text
         yield SummarizerUsage(Tokens(0, 0, 0), EXTRACTIVE)
@@ -75,20 +79,36 @@ class ExtractiveSummarizer:
 def extract(passage: Passage) -> str:
     """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
     passage is empty."""
+    *_, summary = extract_in_steps(passage)
+    return summary
+
+
+def extract_in_steps(passage: Passage) -> Iterator[str]:
+    """Yield nothing after each step of at most about a millisecond, then the extract."""
     text = _keep_head_and_tail(passage.text)
     style = STYLES[passage.style]
     sentences = list(split_sentences(text))
     told = _told_sentences(passage.told)
-    candidates = score_sentences(
+    yield ""
+    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
+    candidates: list[Candidate] = []
+    for one in score_sentences(
         [sentence for sentence in sentences if not sentence.is_heading],
         passage,
         style.extract,
         frozenset().union(*told),
-    )
+        privacy,
+    ):
+        candidates.append(one)
+        if len(candidates) % STEP_SENTENCES == 0:
+            yield ""
+    yield ""
     chosen = choose_sentences(candidates, style.extract, told, is_last=passage.last)
     summary = clean(_join(chosen) or _any_text(candidates, text, told)).strip()
     if not style.titled or not text.strip():
-        return summary
+        yield summary
+        return
+    yield ""
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     first = [] if passage.told else candidates[:MAX_FIRST_SENTENCES]
     others = [*first, *sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]]
@@ -97,8 +117,9 @@ def extract(passage: Passage) -> str:
     chosen.sort(key=lambda one: one.position)
     body = [one.tied for one in chosen]
     theme = Counter(chain.from_iterable(one.words for one in candidates))
-    title = f"**{make_title(body, headings, passage.titles, related, theme)}**"
-    return f"{title}\n\n{summary}" if summary and not style.title_only else title
+    title = make_title(body, headings, passage.titles, related, theme, privacy=privacy)
+    title = f"**{title}**"
+    yield f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 
 def extract_or_nothing(passage: Passage) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
@@ -68,17 +68,19 @@ class Candidate:
 
 
 def score_sentences(
-    sentences: Sequence[Sentence], passage: Passage, rules: ExtractRules, told: frozenset[str]
-) -> list[Candidate]:
-    """Return the sentences that may be shown, in order. `told` are the words of earlier parts."""
-    scorer = _Scorer(sentences, passage, rules, told)
+    sentences: Sequence[Sentence],
+    passage: Passage,
+    rules: ExtractRules,
+    told: frozenset[str],
+    privacy: Privacy,
+) -> Iterator[Candidate]:
+    """Yield the sentences that may be shown, in order. `told` are the words of earlier parts."""
+    scorer = _Scorer(sentences, passage, rules, told, privacy)
     kept = [position for position in range(len(sentences)) if not scorer.is_nod(position)]
-    candidates = []
     for place, (before, position) in enumerate(pairwise([-1, *kept])):
         one = scorer.rate(position, place, before)
         if one is not None:
-            candidates.append(one)
-    return candidates
+            yield one
 
 
 class _Scorer:
@@ -88,6 +90,7 @@ class _Scorer:
         passage: Passage,
         rules: ExtractRules,
         told: frozenset[str],
+        privacy: Privacy,
     ) -> None:
         self._sentences = sentences
         self._is_last = passage.last
@@ -101,7 +104,7 @@ class _Scorer:
         self._words = [topic_words(lower) for lower in self._lowered]
         counts = Counter(chain.from_iterable(self._words))
         self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
-        self._hidden = _find_hidden(sentences)
+        self._hidden = _find_hidden(sentences, privacy)
         raised = {
             sentence.block
             for sentence, opening in zip(sentences, self._openings, strict=True)
@@ -263,10 +266,9 @@ class _Scorer:
         return score
 
 
-def _find_hidden(sentences: Sequence[Sentence]) -> list[bool]:
+def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> list[bool]:
     """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
     hidden, quoted = [], False
-    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
     for sentence in sentences:
         private = quoted or privacy.covers(sentence.text)
         quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)

@@ -62,20 +62,22 @@ def make_title(
     taken: Sequence[str],
     others: Sequence[str] = (),
     theme: Mapping[str, int] = NO_THEME,
+    *,
+    privacy: Privacy | None = None,
 ) -> str:
     """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
     `body` are the sentences that the part shows, `headings` the headings and bold labels of the
     passage, `others` more of its sentences, about the same. `theme` says how many of its sentences
     have a topic word. `taken` are the titles of earlier parts, which are not repeated as long as
-    there is another.
+    there is another. `privacy` is that of the passage.
     """
     shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
     more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
     labels = _clip(headings[:MAX_HEADINGS])
     texts = [*shown, *more, *labels]
     language = language_of(texts)
-    hidden = set(filter(Privacy("\n".join(texts)).covers, texts))
+    hidden = set(filter((privacy or Privacy("\n".join(texts))).covers, texts))
     prompt_talk = hidden.intersection(shown + more)
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
     earlier = taken[-MAX_TAKEN:]
@@ -136,6 +138,7 @@ class _Texts:
         self._texts = [plain(text) for text in (*body, *others)]
         self._lowered = [text.lower() for text in self._texts]
         self._words = [frozenset(WORD.findall(text)) for text in self._lowered]
+        self._all_words = frozenset().union(*self._words)
         self._shown = len(body)
         self._theme = theme or Counter(chain.from_iterable(map(topic_words, self._lowered)))
         shown = range(len(body))
@@ -169,10 +172,13 @@ class _Texts:
             for place, noun in enumerate(self._frequent_nouns(pattern)):
                 yield Draft(_fill(pattern, {}, noun), pattern.score - POSITION_SCORE * place)
             return
+        held, words = pattern.held, self._words
+        if held and held.isdisjoint(self._all_words):
+            return
         named = "{" in pattern.form
         for loss, place in self._late if pattern.late else self._all if named else self._early:
             if pattern.score - loss + THEME_SCORE <= least or (
-                pattern.held and pattern.held.isdisjoint(self._words[place])
+                held and held.isdisjoint(words[place])
             ):
                 continue
             if found := pattern.find(self._lowered[place]):
