@@ -99,6 +99,7 @@ class _Scorer:
         texts = [sentence.text for sentence in sentences]
         self._tied = [strip_fillers(text) for text in texts]
         self._lowered = [text.lower() for text in self._tied]
+        self._wide = [is_wide(lower) for lower in self._lowered]
         self._openings = [text[: doubts.OPENING_CHARS].lower() for text in texts]
         self._begins = [doubts.BEGINNING.match(lower) is not None for lower in self._lowered]
         self._words = [topic_words(lower) for lower in self._lowered]
@@ -135,7 +136,7 @@ class _Scorer:
         tied, lower, words = self._tied[position], self._lowered[position], self._words[position]
         if self._hidden[position] or not is_legible(tied):
             return None
-        text, wide = strip_connectives(tied), is_wide(lower)
+        text, wide = strip_connectives(tied), self._wide[position]
         own, following = self._score_doubts(position, wide=wide)
         doubt = own + following
         sound = doubt > UNSOUND_SCORE
@@ -199,7 +200,7 @@ class _Scorer:
         if self._begins_with(doubts.HYPOTHESIS, position):
             self._supposing = block
         elif self._supposing == block:
-            found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
+            found = cues.CONCLUSION.search(lower, wide=self._wide[position])
             if found is not None and found.start() < 4:
                 self._supposing = None
         return self._supposing == block
