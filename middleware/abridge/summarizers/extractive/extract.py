@@ -52,7 +52,8 @@ class ExtractiveSummarizer:
     """Writes parts with `extract`. See the `Summarizer` protocol.
 
     An extract of a short passage is made in steps on the event loop, one passage at a time; other
-    tasks can run in between.
+    tasks can run in between. One that had to wait for another is made at once, else a loop that is
+    busy would fall behind.
     """
 
     name = EXTRACTIVE
@@ -64,9 +65,11 @@ class ExtractiveSummarizer:
         )
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            if len(passage.text) > SHORT_CHARS:
-                text = await Work(heavy=True).run(extract, passage)
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        is_long, must_wait = len(passage.text) > SHORT_CHARS, lock.locked()
+        async with lock:
+            if is_long or must_wait:
+                text = await Work(heavy=is_long).run(extract, passage)
                 await asyncio.sleep(0)
             else:
                 for text in extract_in_steps(passage):  # noqa: B007 -- the last
