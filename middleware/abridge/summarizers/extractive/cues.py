@@ -11,7 +11,7 @@ A sentence is searched for the cues of its kind of script alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from abridge.summarizers.extractive.keywords import WORD, first_words, initial
 
@@ -226,20 +226,13 @@ PLAN = Cue(
 
 _CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
 
-_Matching = tuple[Cue, Callable[[str, int], re.Match[str] | None]]
+_FIRST_WORDS = {cue: first_words(cue.spaced) for cue in _CUES}
 
-
-def _by_first_word() -> dict[str, list[_Matching]]:
-    """Return the cues that begin with a word, by that word; see `first_words`."""
-    starts = {cue: first_words(cue.spaced) for cue in _CUES}
-    keys = {word: {word, initial(word)} for word in frozenset().union(*starts.values())}
-    return {
-        word: [(cue, cue.match) for cue in _CUES if not starts[cue].isdisjoint(key)]
-        for word, key in keys.items()
-    }
-
-
-_STARTS = _by_first_word()
+_STARTS = {
+    word: [(cue, cue.match) for cue, first in _FIRST_WORDS.items() if first & {word, initial(word)}]
+    for word in frozenset().union(*_FIRST_WORDS.values())
+}
+"""The cues that begin with a word, by that word; see `first_words`."""
 
 
 def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:

@@ -94,14 +94,10 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
     told = _told_sentences(passage.told)
     yield ""
     privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
+    prose = [sentence for sentence in sentences if not sentence.is_heading]
+    words = frozenset().union(*told)
     candidates: list[Candidate] = []
-    for one in score_sentences(
-        [sentence for sentence in sentences if not sentence.is_heading],
-        passage,
-        style.extract,
-        frozenset().union(*told),
-        privacy,
-    ):
+    for one in score_sentences(prose, passage, style.extract, words, privacy):
         candidates.append(one)
         if len(candidates) % STEP_SENTENCES == 0:
             yield ""

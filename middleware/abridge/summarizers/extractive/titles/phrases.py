@@ -58,6 +58,11 @@ _LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
 """Ends of words that begin no result."""
 
 
+def _all_of(*kinds: str) -> cached_property[frozenset[str]]:
+    """Return the words of several kinds, which are united once."""
+    return cached_property(lambda self: frozenset().union(*(getattr(self, one) for one in kinds)))
+
+
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """Words of a language by what they do to a phrase."""
@@ -81,37 +86,18 @@ class Grammar:
     unsaid: frozenset[str] = _NONE  # verbs of which no title is made
     capitals: bool = False  # nouns begin with one
 
-    @cached_property
-    def _no_nouns(self) -> frozenset[str]:
-        return self.links | self.weak | self.ends | self.finite | self.pronouns | self.adverbs
-
-    @cached_property
-    def _not_plain(self) -> frozenset[str]:
-        return self._no_nouns | self.plural | self.breaks
-
-    @cached_property
-    def _stops(self) -> frozenset[str]:
-        return self.clauses | self.breaks
+    _no_nouns = _all_of("links", "weak", "ends", "finite", "pronouns", "adverbs")
+    _not_plain = _all_of("_no_nouns", "plural", "breaks")
+    _stops = _all_of("clauses", "breaks")
+    _another = _all_of("ends", "pronouns")  # what another clause begins with
+    _cuts = _all_of("links", "_another", "adverbs")  # what a phrase may be cut before
+    _nameless = _all_of("vague", "links", "weak", "adjectives")
 
     @cached_property
     def _bounds(self) -> frozenset[str]:
         """Words that no noun follows directly."""
         linked = (self.weak | self.links) - self.ends - {"of"}
         return self._stops | self.pronouns | linked | {""}
-
-    @cached_property
-    def _another(self) -> frozenset[str]:
-        """Words with which another clause begins."""
-        return self.ends | self.pronouns
-
-    @cached_property
-    def _cuts(self) -> frozenset[str]:
-        """Words before which a phrase may be cut."""
-        return self.links | self.ends | self.pronouns | self.adverbs
-
-    @cached_property
-    def _nameless(self) -> frozenset[str]:
-        return self.vague | self.links | self.weak | self.adjectives
 
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
