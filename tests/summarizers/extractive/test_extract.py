@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from itertools import count, pairwise
 from typing import Any
 
@@ -412,6 +413,22 @@ async def test_many_summaries_do_not_block_the_event_loop() -> None:
     assert all(later - earlier > 1 for earlier, later in pairwise(seen))
 
 
+async def test_other_tasks_run_while_a_part_is_written() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    summary = [piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH * 8))]
+    ticking.cancel()
+    assert summary[0] == extract(Passage(ENGLISH * 8))
+    assert ticks > 5  # at least one for every sixteen sentences, and the title is a step of its own
+
+
 @pytest.mark.parametrize("is_long", [True, False])
 async def test_a_long_passage_is_read_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
@@ -419,11 +436,11 @@ async def test_a_long_passage_is_read_beside_the_event_loop(
 ) -> None:
     threads: list[threading.Thread] = []
 
-    def note_thread(passage: Passage) -> str:
+    def note_thread(passage: Passage) -> Iterator[str]:
         threads.append(threading.current_thread())
-        return passage.text[:1]
+        yield passage.text[:1]
 
-    monkeypatch.setattr("abridge.summarizers.extractive.extract.extract", note_thread)
+    monkeypatch.setattr("abridge.summarizers.extractive.extract.extract_in_steps", note_thread)
     passage = Passage("a" * (SHORT_CHARS + is_long))
     assert [piece async for piece in ExtractiveSummarizer().summarize(passage)]
     assert (threads != [threading.current_thread()]) is is_long

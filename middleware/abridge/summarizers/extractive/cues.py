@@ -13,22 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from abridge.summarizers.extractive.keywords import WORD, first_words, initial
+
 
 class Cue:
     """Alternatives in small letters: those in scripts with spaces, and those without."""
 
     def __init__(self, spaced: str, wide: str) -> None:
-        self.spaced = spaced
+        self.spaced = rf"\b(?:{group_alternatives(spaced)})(?!\w)"
         self._wide = re.compile(wide)
-        self._spaced = re.compile(rf"\b(?:{group_alternatives(spaced)})(?!\w)")
+        self._spaced = re.compile(self.spaced)
+        self.match = self._spaced.match
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
         return (self._wide if wide else self._spaced).search(text)
-
-    def begins(self, text: str, start: int) -> bool:
-        """Return true if one begins at `start` of a text in small letters, in no wide script."""
-        return self._spaced.match(text, start) is not None
 
 
 _MARK = re.compile(r"[()|]")
@@ -68,7 +67,7 @@ CONCLUSION = Cue(
         r"|(?:the|final|my) (?:recommendation|advice|fix|takeaway|upshot|bottom line|cause)"
         r"|i(?:['’]d| would|['’]ll| will)? (?:go with|recommend|choose|suggest|propose|prefer)"
         r"|equals|(?:which|this|that) means|root cause|turns out|consistent with|must be"
-        r"|strong candidate|(?:best|first|right) (?:choice|fit|approach)|(?:final )?answer(?=:)"
+        r"|(?:best|first|right) (?:choice|fit|approach)|(?:final )?answer(?=:)"
         r"|that(?:['’]s| is) (?:the|why|what|because|how)|total (?:is )?\d"
         r"|(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)|proves?"
         r"|rules? out|confirm(?:s|ed)|comes? to|daher|deshalb|somit|folglich|insgesamt|zusammen"
@@ -92,7 +91,7 @@ CONCLUSION = Cue(
 ANSWER = Cue(
     spaced=(
         r"(?:the|final|correct|best|my) (?:answer|result|solution|conclusion|verdict)|answer(?=:)"
-        r"|so answer|therefore|in (?:conclusion|summary|total)|my advice|the advice"
+        r"|therefore|in (?:conclusion|summary|total)|my advice|the advice"
         r"|all (?:methods|sources|approaches)|conclu[a-z]+|root cause|die (?:antwort|lösung)"
         r"|das ergebnis|ich (?:empfehle|rate|schlage)|la réponse|le résultat"
         r"|je (?:recommande|conseille|propose)|la respuesta|el resultado|recomiendo|propongo"
@@ -144,13 +143,12 @@ FINDING = Cue(
         r"|breaks?|due to|caused?|rather than|instead of|only|always|regardless|however|although"
         r"|returns?|allows?|ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious"
         r"|weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet"
-        r"|fehlt|muss|darf|entscheidend|fehler|erklärt|parce que|important|montre|cause|problème"
-        r"|porque|importante|muestra|causa|problema|perché|mostra|problema|importante|mostra"
-        r"|потому что|важно|причина|показывает|только"
+        r"|fehlt|muss|darf|entscheidend|fehler|erklärt|parce que|montre|problème|porque|muestra"
+        r"|importante|causa|problema|perché|mostra|потому что|важно|причина|показывает|только"
     ),
     wide=(
         r"因为|因為|由于|发现|问题|关键|重要|注意|原因|导致|只有|只能|必须|表明|不能|なぜなら"
-        r"|原因|重要|ため|から|理由|気づ|だけ|ので|問題|発見|때문|중요|원인|발견"
+        r"|ため|から|理由|気づ|だけ|ので|問題|発見|때문|중요|원인|발견"
     ),
 )
 
@@ -194,10 +192,9 @@ META = Cue(
         rf"|(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)"
         rf"|(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})"
         rf"|make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the"
-        rf"|(?:should|must) (?:not )?(?:give|share|offer|include|tell)"
-        rf"|answer (?:clearly|directly)|summari[sz]e (?:it|this|the)|i['’]m done|said clearly"
-        rf"|be said|make sure|write final|(?:point|spell|write) (?:that|this|it) (?:out|down)"
-        rf"|to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)"
+        rf"|(?:should|must) (?:not )?(?:give|share|offer|include|tell)|make sure"
+        rf"|summari[sz]e (?:it|this|the)|i['’]m done|write final|to be (?:sure|safe|clear)"
+        rf"|(?:point|spell|write) (?:that|this|it) (?:out|down)|go(?:ing)? with (?:that|it)"
         rf"|(?:answer|response|reply|draft|output|say): ?[\"“]|antworten|beantworten|formulier\w*"
         rf"|zusammenfassen|sicherstellen|sicherzustellen|duze|siezen|ich schreibe|in der antwort"
         rf"|auf deutsch|klar und|information(?:en)? geben|daran denken|berücksichtigen"
@@ -217,7 +214,7 @@ PLAN = Cue(
     spaced=(
         rf"(?:i|we)(?:['’]ll| will| should| must| can)(?: \w+){{0,2}}? (?:{_FIND_OUT})"
         rf"|(?:i|we)(?: just)? (?:need|have|want) to(?: \w+){{0,2}}? (?:{_FIND_OUT})|first step"
-        rf"|next step|as a first|zuerst (?:die|muss|sollte|einmal)"
+        rf"|next step|zuerst (?:die|muss|sollte|einmal)"
         rf"|ich (?:muss|sollte) (?:\w+ ){{0,4}}(?:prüfen|überlegen|nachsehen|herausfinden"
         rf"|verstehen)"
     ),
@@ -230,8 +227,13 @@ PLAN = Cue(
 
 _CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
 
-_PLACE = re.compile(rf"\b(?=(?:{group_alternatives('|'.join(cue.spaced for cue in _CUES))})(?!\w))")
-"""Where any cue begins: each word of a text is looked at once, not once for each cue."""
+_FIRST_WORDS = {cue: first_words(cue.spaced) for cue in _CUES}
+
+_STARTS = {
+    word: [(cue, cue.match) for cue, first in _FIRST_WORDS.items() if first & {word, initial(word)}]
+    for word in frozenset().union(*_FIRST_WORDS.values())
+}
+"""The cues that begin with a word, by that word; see `first_words`."""
 
 
 def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
@@ -239,9 +241,8 @@ def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
     if wide:
         return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=True))}
     starts: dict[Cue, int] = {}
-    for place in _PLACE.finditer(text):
-        start = place.start()
-        for cue in _CUES:
-            if cue not in starts and cue.begins(text, start):
-                starts[cue] = start
+    for word in WORD.finditer(text):
+        for cue, match in _STARTS.get(word[0]) or _STARTS.get(initial(word[0])) or ():
+            if cue not in starts and match(text, word.start()):
+                starts[cue] = word.start()
     return starts

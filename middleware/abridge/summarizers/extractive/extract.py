@@ -14,7 +14,7 @@ import asyncio
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import chain
 from traceback import format_tb
 from weakref import WeakKeyDictionary
@@ -37,6 +37,7 @@ FIRST_SENTENCES = 2  # of a passage, of which a title may be made also if they a
 MAX_FIRST_SENTENCES = 5  # the same of the first passage, which mostly states the task
 MAX_TOLD_PARTS = 20  # the latest parts, whose sentences are not said again
 SHORT_CHARS = 4000  # of a passage that takes at most some 12 ms, in letters 6 ms
+STEP_SENTENCES = 16  # that are judged at once
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +53,9 @@ _TOLD_SENTENCE = re.compile(
 class ExtractiveSummarizer:
     """Writes parts with `extract`. See the `Summarizer` protocol.
 
-    An extract of a short passage blocks the event loop for some milliseconds. Concurrent calls run
-    one at a time and yield to the loop in between, so that other tasks can run.
+    An extract of a short passage is made in steps on the event loop, one passage at a time; other
+    tasks can run in between. One that had to wait for another is made at once, else a loop that is
+    busy would fall behind.
     """
 
     name = EXTRACTIVE
@@ -65,10 +67,15 @@ class ExtractiveSummarizer:
         )
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            work = Work(heavy=len(passage.text) > SHORT_CHARS)
-            text = await work.run(extract, passage)
-            await asyncio.sleep(0)
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        is_long, must_wait = len(passage.text) > SHORT_CHARS, lock.locked()
+        async with lock:
+            if is_long or must_wait:
+                text = await Work(heavy=is_long).run(extract, passage)
+                await asyncio.sleep(0)
+            else:
+                for text in extract_in_steps(passage):  # noqa: B007 -- the last
+                    await asyncio.sleep(0)
         if text:
             yield text
         yield SummarizerUsage(Tokens(0, 0, 0), EXTRACTIVE)
@@ -77,28 +84,44 @@ class ExtractiveSummarizer:
 def extract(passage: Passage) -> str:
     """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
     passage is empty."""
+    *_, summary = extract_in_steps(passage)
+    return summary
+
+
+def extract_in_steps(passage: Passage) -> Iterator[str]:
+    """Yield nothing after each step of at most about a millisecond, then the extract."""
     text = _keep_head_and_tail(passage.text)
     style = STYLES[passage.style]
     sentences = list(split_sentences(text))
     told = _told_sentences(passage.told)
-    scored = score_sentences(
-        [sentence for sentence in sentences if not sentence.is_heading],
-        passage,
-        frozenset().union(*told),
-    )
+    yield ""
+    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
+    prose = [sentence for sentence in sentences if not sentence.is_heading]
     told_text = "\n".join(passage.told)
-    candidates = [one for one in scored if one.text.rstrip(_STOPS) not in told_text]
+    candidates: list[Candidate] = []
+    for place, one in enumerate(
+        score_sentences(prose, passage, frozenset().union(*told), privacy), start=1
+    ):
+        if one.text.rstrip(_STOPS) not in told_text:
+            candidates.append(one)
+        if place % STEP_SENTENCES == 0:
+            yield ""
+    yield ""
     chosen = choose_sentences(candidates, style.extract, told, is_last=passage.last)
     summary = clean(_join(chosen) or _any_text(candidates, text, told)).strip()
     if not style.titled or not text.strip():
-        return summary
+        yield summary
+        return
+    yield ""
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     chosen.sort(key=lambda one: one.position)
     body = [one.tied for one in chosen]
     first = candidates[: FIRST_SENTENCES if passage.told else MAX_FIRST_SENTENCES]
     theme = Counter(chain.from_iterable(one.words for one in candidates))
-    title = f"**{make_title(body, headings, passage.titles, [one.tied for one in first], theme)}**"
-    return f"{title}\n\n{summary}" if summary and not style.title_only else title
+    opening = [one.tied for one in first]
+    title = make_title(body, headings, passage.titles, opening, theme, privacy=privacy)
+    title = f"**{title}**"
+    yield f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 
 def extract_or_nothing(passage: Passage) -> str:

@@ -103,7 +103,7 @@ def refers(text: str) -> bool:
 def strip_fillers(text: str) -> str:
     """Remove an "Okay, so" from the start of a sentence; return it unchanged if it is no more."""
     found = _FILLER.match(text.lower())
-    return _without(text, found)
+    return _without(text, found) if found else text
 
 
 def strip_connectives(text: str) -> str:
@@ -116,9 +116,7 @@ def strip_connectives(text: str) -> str:
     return text
 
 
-def _without(text: str, found: re.Match[str] | None) -> str:
-    if found is None:
-        return text
+def _without(text: str, found: re.Match[str]) -> str:
     rest = text[found.end() :].lstrip()
     if sum(map(str.isalnum, rest[:12])) < 2:
         return text

@@ -41,7 +41,7 @@ _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0)
 TASK_SCORE, LATER_TASK_SCORE = 2.0, -0.5  # for stating the task, first and where it was told
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Candidate:
     """A sentence that may be copied."""
 
@@ -67,22 +67,32 @@ class Candidate:
 
 
 def score_sentences(
-    sentences: Sequence[Sentence], passage: Passage, told: frozenset[str]
-) -> list[Candidate]:
-    """Return the sentences that may be shown, in order. `told` are the words of earlier parts."""
-    scorer = _Scorer(sentences, passage, told)
+    sentences: Sequence[Sentence], passage: Passage, told: frozenset[str], privacy: Privacy
+) -> Iterator[Candidate]:
+    """Yield the sentences that may be shown, in order. Which of them close their paragraph is known
+    after all. `told` are the words of earlier parts."""
+    scorer = _Scorer(sentences, passage, told, privacy)
     kept = [position for position in range(len(sentences)) if not scorer.is_nod(position)]
-    rated = [scorer.rate(place, *each) for place, each in enumerate(pairwise([-1, *kept]))]
-    candidates = [one for one in rated if one is not None]
-    shown = [one for one in candidates if one.sound or one.announces]
-    for one, following in zip(shown, [*shown[1:], None], strict=False):
-        one.closes = following is None or following.block != one.block
-    return candidates
+    last: Candidate | None = None
+    for place, (before, position) in enumerate(pairwise([-1, *kept])):
+        one = scorer.rate(place, before, position)
+        if one is None:
+            continue
+        if one.sound or one.announces:
+            one.closes = True
+            if last is not None:
+                last.closes = last.block != one.block
+            last = one
+        yield one
 
 
 class _Scorer:
     def __init__(
-        self, sentences: Sequence[Sentence], passage: Passage, told: frozenset[str]
+        self,
+        sentences: Sequence[Sentence],
+        passage: Passage,
+        told: frozenset[str],
+        privacy: Privacy,
     ) -> None:
         self._sentences = sentences
         self._is_last = passage.last
@@ -90,12 +100,13 @@ class _Scorer:
         texts = [sentence.text for sentence in sentences]
         self._tied = [strip_fillers(text) for text in texts]
         self._lowered = [text.lower() for text in self._tied]
+        self._wide = [is_wide(lower) for lower in self._lowered]
         self._openings = [text[: doubts.OPENING_CHARS].lower() for text in texts]
         self._begins = [doubts.BEGINNING.match(lower) is not None for lower in self._lowered]
         self._words = [topic_words(lower) for lower in self._lowered]
         counts = Counter(chain.from_iterable(self._words))
         self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
-        self._hidden = _find_hidden(sentences)
+        self._hidden = _find_hidden(sentences, privacy)
         self._blocks = [sentence.block for sentence in sentences]
         self._closes = [one != following for one, following in pairwise([*self._blocks, -1])]
         self._dismissed = set(self._find_dismissed())
@@ -127,7 +138,7 @@ class _Scorer:
         if self._hidden[position] or not is_legible(f"{tied[:-1]}." if introduces else tied):
             return None
         text, lower, words = strip_connectives(tied), self._lowered[position], self._words[position]
-        wide, tells = is_wide(lower), len(words - doubts.TASK_WORDS) > 1
+        wide, tells = self._wide[position], len(words - doubts.TASK_WORDS) > 1
         is_task = self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
         own, following = self._score_doubts(position, is_task=is_task)
         waved_off = following < 0 and self.is_nod(position + 1)
@@ -191,7 +202,7 @@ class _Scorer:
         ):
             self._tried = block
         elif self._tried == block:
-            found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
+            found = cues.CONCLUSION.search(lower, wide=self._wide[position])
             if found is not None and found.start() < 4:
                 self._tried = None
         return self._tried == block
@@ -261,10 +272,9 @@ class _Scorer:
         return place
 
 
-def _find_hidden(sentences: Sequence[Sentence]) -> list[bool]:
+def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> list[bool]:
     """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
     hidden, quoted = [], False
-    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
     for sentence in sentences:
         private = quoted or privacy.covers(sentence.text)
         quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from abridge.summarizers.extractive.titles.questions import turn_questions
@@ -44,9 +45,11 @@ def plain(text: str) -> str:
     text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS].rpartition(" ")[0]
-    text = _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
+    text = _QUOTED.sub(r"\1", text.replace("`", ""))
+    text = _OPTION.sub(r"\1", text) if ")" in text else text
     text = _ROUGHLY.sub(" ", turn_questions(text) if "?" in text else text)
-    return _WHAT_TO_DO.sub(r"\1\2 to ", _ASKED_IF.sub(r"\1 whether", text))
+    text = _ASKED_IF.sub(r"\1 whether", text) if " if" in text else text
+    return _WHAT_TO_DO.sub(r"\1\2 to ", text)
 
 
 _NONE: frozenset[str] = frozenset()
@@ -57,6 +60,11 @@ _PAIRING = frozenset({"between", "combination"})
 """Words that want two things."""
 _LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
 """Ends of words that begin no result."""
+
+
+def _all_of(*kinds: str) -> cached_property[frozenset[str]]:
+    """Return the words of several kinds, which are united once."""
+    return cached_property(lambda self: frozenset().union(*(getattr(self, one) for one in kinds)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +90,13 @@ class Grammar:
     adjectives: frozenset[str] = _NONE  # no result
     capitals: bool = False  # nouns begin with one
     measures: str = ""  # a pattern of what a title leaves out, such as "after seven months"
+
+    _no_nouns = _all_of("links", "weak", "ends", "finite", "pronouns", "adverbs")
+    _not_plain = _all_of("_no_nouns", "plural", "breaks")
+    _stops = _all_of("clauses", "breaks")
+    _another = _all_of("ends", "pronouns")  # what another clause begins with
+    _cuts = _all_of("links", "_another", "adverbs")  # what a phrase may be cut before
+    _nameless = _all_of("vague", "links", "weak", "adjectives")
 
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
@@ -112,7 +127,7 @@ class Grammar:
             is_order
             or first in self.links | self.adverbs | self.adjectives
             or first.endswith(_LATE)
-            or not (self.ends | self.pronouns).isdisjoint(lowered)
+            or not self._another.isdisjoint(lowered)
         )
         return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
 
@@ -128,12 +143,11 @@ class Grammar:
     def _is_plain(self, word: str) -> bool:
         """Return true for a word that is most likely a noun or an adjective."""
         lower = word.lower()
-        others = (self.links, self.weak, self.ends, self.pronouns, self.finite, self.plural)
         return (
             len(word) > 2
-            and word.replace("-", "").isalpha()
+            and lower not in self._not_plain
             and not lower.endswith(("ly", "ed"))
-            and not any(lower in kind for kind in (*others, self.breaks, self.adverbs))
+            and word.replace("-", "").isalpha()
         )
 
     def _words(self, clause: str) -> tuple[list[str], list[str]]:
@@ -146,8 +160,7 @@ class Grammar:
         return words, lowered
 
     def _may_be_noun(self, word: str) -> bool:
-        others = (self.ends, self.finite, self.pronouns, self.adverbs)
-        return self._is_strong(word) and not any(word in kind for kind in others)
+        return self._is_strong(word) and word not in self._no_nouns
 
     def _whole(self, text: str) -> tuple[list[str], list[str]]:
         """Return the words of a clause; none if it ends with a formula or a list."""
@@ -169,7 +182,7 @@ class Grammar:
 
     def _find_verb(self, lowered: list[str]) -> int:
         """Return where the finite verb of a clause stands; 0 if none is seen."""
-        stop = min(12, self._first(lowered, self.clauses | self.breaks, 1))
+        stop = min(12, self._first(lowered, self._stops, 1))
         for at in range(1, stop):
             before, word = lowered[at - 1 : at + 1]
             if (before in self.weak and before not in self.adverbs) or before in self.links:
@@ -192,8 +205,7 @@ class Grammar:
 
     def _end_of_clause(self, lowered: list[str], room: int) -> int:
         """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
-        stops = self.ends | self.pronouns
-        end = self._first(lowered, stops)
+        end = self._first(lowered, self._another)
         for at, (before, word) in enumerate(pairwise(lowered[:end])):
             if before == "and" and word in self.verbs:
                 end = at + 1
@@ -218,8 +230,7 @@ class Grammar:
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
-        stops = (self.links, self.ends, self.pronouns, self.adverbs)
-        cuttable = len(following) < 2 or any(following in kind for kind in stops)
+        cuttable = len(following) < 2 or following in self._cuts
         before, last = ["", *lowered][end - 1 : end + 1]
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
@@ -273,9 +284,8 @@ class Grammar:
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
-        others = (self.vague, self.links, self.weak, self.adjectives)
         return any(
-            len(word) > 2 and _SINGLE.search(word) and not any(word in kind for kind in others)
+            len(word) > 2 and word not in self._nameless and _SINGLE.search(word)
             for word in lowered
         )
 
