@@ -13,21 +13,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from abridge.summarizers.extractive.keywords import WORD, first_words, initial
-
 
 class Cue:
     """Alternatives in small letters: those in scripts with spaces, and those without."""
 
     def __init__(self, spaced: str, wide: str) -> None:
-        self.spaced = rf"\b(?:{group_alternatives(spaced)})(?!\w)"
+        self.spaced = spaced
         self._wide = re.compile(wide)
-        self._spaced = re.compile(self.spaced)
-        self.match = self._spaced.match
+        self._spaced = re.compile(rf"\b(?:{group_alternatives(spaced)})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
         return (self._wide if wide else self._spaced).search(text)
+
+    def begins(self, text: str, start: int) -> bool:
+        """Return true if one begins at `start` of a text in small letters, in no wide script."""
+        return self._spaced.match(text, start) is not None
 
 
 _MARK = re.compile(r"[()|]")
@@ -227,13 +228,8 @@ PLAN = Cue(
 
 _CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
 
-_FIRST_WORDS = {cue: first_words(cue.spaced) for cue in _CUES}
-
-_STARTS = {
-    word: [(cue, cue.match) for cue, first in _FIRST_WORDS.items() if first & {word, initial(word)}]
-    for word in frozenset().union(*_FIRST_WORDS.values())
-}
-"""The cues that begin with a word, by that word; see `first_words`."""
+_PLACE = re.compile(rf"\b(?=(?:{group_alternatives('|'.join(cue.spaced for cue in _CUES))})(?!\w))")
+"""Where any cue begins: each word of a text is looked at once, not once for each cue."""
 
 
 def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
@@ -241,8 +237,9 @@ def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
     if wide:
         return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=True))}
     starts: dict[Cue, int] = {}
-    for word in WORD.finditer(text):
-        for cue, match in _STARTS.get(word[0]) or _STARTS.get(initial(word[0])) or ():
-            if cue not in starts and match(text, word.start()):
-                starts[cue] = word.start()
+    for place in _PLACE.finditer(text):
+        start = place.start()
+        for cue in _CUES:
+            if cue not in starts and cue.begins(text, start):
+                starts[cue] = start
     return starts

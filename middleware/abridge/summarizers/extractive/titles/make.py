@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 
-from abridge.summarizers.extractive.keywords import WORD
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
@@ -54,6 +53,7 @@ WEAK_SCORE = 3.0  # up to which a title says less than what the whole is about
 NO_THEME: Mapping[str, int] = MappingProxyType({})
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
+_WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _ARTICLES = words_of("the a an each all this these in if der die das ein eine")
@@ -126,7 +126,7 @@ def _best_draft(
             if (
                 title_key(title) not in known
                 and is_presentable(title)
-                and private.isdisjoint(WORD.findall(title))
+                and private.isdisjoint(_WORD.findall(title))
             ):
                 draft = Draft(title, score - _repetition(title, earlier))
                 best = max(best, draft, key=lambda draft: draft.score)
@@ -142,8 +142,6 @@ class _Texts:
         sentences = list(dict.fromkeys([*first, *body]))
         self._texts = [plain(text) for text in (*sentences, *labels)]
         self._lowered = [text.lower() for text in self._texts]
-        self._words = [frozenset(WORD.findall(text)) for text in self._lowered]
-        self._all_words = frozenset().union(*self._words)
         self._shown = [sentences.index(one) for one in body]
         self._theme = theme or Counter(chain.from_iterable(map(topic_words, self._lowered)))
         heading = HEADING_SCORE / len(labels) if 0 < len(labels) < MANY_HEADINGS else 0.0
@@ -169,15 +167,10 @@ class _Texts:
             for place, noun in enumerate(self._frequent_nouns(pattern)):
                 yield Draft(_fill(pattern, {}, noun), pattern.score - POSITION_SCORE * place)
             return
-        held, words = pattern.held, self._words
-        if held and held.isdisjoint(self._all_words):
-            return
         share = SETTLED_SHARE if pattern.part == "value" else 1.0
         for loss, place in self._late if pattern.late else self._early:
             score = pattern.score - share * loss
-            if score + THEME_SCORE <= least or (held and held.isdisjoint(words[place])):
-                continue
-            if found := pattern.find(self._lowered[place]):
+            if score + THEME_SCORE > least and (found := pattern.find(self._lowered[place])):
                 title, cut_off = _form(pattern, found, self._texts[place], self._names)
                 yield Draft(title, score + self._weight(title, pattern) - cut_off)
 
@@ -265,7 +258,7 @@ def _without(hidden: set[str], texts: Sequence[str]) -> list[str]:
 
 def _uncapitalized(text: str, names: frozenset[str], grammar: Grammar) -> str:
     """Write the first word of a sentence small, unless it seems to be a name."""
-    first = WORD.match(text)
+    first = _WORD.match(text)
     word = first[0] if first else ""
     is_name = word[1:2].isupper() or word in names or len(word) == 1 or grammar.capitals
     return text if is_name and word.lower() not in _ARTICLES else text[:1].lower() + text[1:]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from abridge.summarizers.extractive.keywords import held_words
 from abridge.summarizers.extractive.titles.phrases import Grammar
 
 TASK_SCORE = 1.5  # for what the first part of all says of the task
@@ -40,11 +39,6 @@ class Pattern:
     @cached_property
     def found(self) -> re.Pattern[str]:
         return re.compile(self.source)
-
-    @cached_property
-    def held(self) -> frozenset[str]:
-        """Words of which a text holds one in which it is found; none if it may hold any."""
-        return held_words(self.source)
 
     @cached_property
     def find(self) -> Callable[[str], re.Match[str] | None]:
