@@ -21,6 +21,7 @@ import httpx
 from starlette.types import ASGIApp
 
 import abridge
+from tests.support.forking import Forked, forked
 from tests.support.log_watch import find_secrets
 from tests.support.servers import HANG, serve, soon
 
@@ -41,6 +42,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 """,
 )
 """Prefix of a command that is to run in a terminal of its own."""
+
+WORKERS = "ABRIDGE_SERVER__WORKERS"
 
 SOURCE = str(Path(abridge.__file__).parents[1])
 
@@ -68,7 +71,7 @@ def _bytecode() -> dict[str, str]:
 class Sidecar:
     """`banner` are its first lines on stderr, until it listens; `output` is what follows."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     banner: list[str] = field(default_factory=list)
     output: str = ""
 
@@ -131,24 +134,42 @@ async def sidecar(
     `prefix` is a command that runs it in its own place, such as `prlimit`.
     """
     with TemporaryDirectory() as folder:
-        process = await asyncio.create_subprocess_exec(
-            *(*prefix, sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
-            stderr=asyncio.subprocess.PIPE,
-            env=environment({"TMPDIR": folder, **environ}),
-            start_new_session=True,
-        )
-        assert process.stderr is not None
-        running = Sidecar(process)
-        try:
-            async with asyncio.timeout(START):
-                await running.wait_until_listening()
-            yield running
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            running.output += (await process.stderr.read()).decode()
-            assert not find_secrets(running.output)
+        env = environment({"TMPDIR": folder, **environ})
+        async with _started(prefix, ("serve", "--port", "0", *flags), env) as process:
+            assert process.stderr is not None
+            running = Sidecar(process)
+            try:
+                async with asyncio.timeout(START):
+                    await running.wait_until_listening()
+                yield running
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+                running.output += (await process.stderr.read()).decode()
+                assert not find_secrets(running.output)
+
+
+@asynccontextmanager
+async def _started(
+    prefix: tuple[str, ...], words: tuple[str, ...], env: Mapping[str, str]
+) -> AsyncIterator[asyncio.subprocess.Process | Forked]:
+    if sys.platform == "linux" and not prefix and _is_alone(words, env):
+        async with forked(*words, env=env) as process:
+            yield process
+        return
+    yield await asyncio.create_subprocess_exec(
+        *(*prefix, sys.executable, "-m", "abridge", *words),
+        stderr=asyncio.subprocess.PIPE,
+        env=env,
+        start_new_session=True,
+    )
+
+
+def _is_alone(words: tuple[str, ...], env: Mapping[str, str]) -> bool:
+    """Return whether it is one process: the metrics of several are set up as they are imported."""
+    workers = words[words.index("--workers") + 1] if "--workers" in words else "1"
+    return workers == "1" and not {"PROMETHEUS_MULTIPROC_DIR", WORKERS} & env.keys()
 
 
 def _parent(stat: Path) -> int | None:
