@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 
 import httpx
 from starlette.types import ASGIApp
@@ -51,20 +48,7 @@ SOURCE = str(Path(abridge.__file__).parents[1])
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment, in which a child imports the same Abridge."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, **_bytecode(), "PYTHONPATH": path, **(more or {})}
-
-
-@cache
-def _bytecode() -> dict[str, str]:
-    """Where this process writes no bytecode, let its children share a folder of it.
-
-    Otherwise each compiles all of Abridge, which takes longer than the rest of its start.
-    """
-    if not sys.dont_write_bytecode:
-        return {}
-    folder = mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+    return {**os.environ, "PYTHONPATH": path, **(more or {})}
 
 
 @dataclass
