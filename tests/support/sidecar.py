@@ -40,7 +40,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 )
 """Prefix of a command that is to run in a terminal of its own."""
 
-WORKERS = "ABRIDGE_SERVER__WORKERS"
+READ_EARLY = "PROMETHEUS_MULTIPROC_DIR"
+"""Whether metrics are kept in files is decided as their library is imported."""
 
 SOURCE = str(Path(abridge.__file__).parents[1])
 
@@ -138,7 +139,7 @@ async def sidecar(
 async def _started(
     prefix: tuple[str, ...], words: tuple[str, ...], env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.subprocess.Process | Forked]:
-    if sys.platform == "linux" and not prefix and _is_alone(words, env):
+    if sys.platform == "linux" and not prefix and READ_EARLY not in env:
         async with forked(*words, env=env) as process:
             yield process
         return
@@ -148,12 +149,6 @@ async def _started(
         env=env,
         start_new_session=True,
     )
-
-
-def _is_alone(words: tuple[str, ...], env: Mapping[str, str]) -> bool:
-    """Return whether it is one process: the metrics of several are set up as they are imported."""
-    workers = words[words.index("--workers") + 1] if "--workers" in words else "1"
-    return workers == "1" and not {"PROMETHEUS_MULTIPROC_DIR", WORKERS} & env.keys()
 
 
 def _parent(stat: Path) -> int | None:
