@@ -571,6 +571,18 @@ def test_patterns_change_nothing_of_a_stream(
         assert fast == slow
 
 
+def test_reasoning_begins_again_after_a_fragment_of_a_call_that_says_no_name() -> None:
+    thought = chunk({"reasoning_content": "0"})
+    fragment = chunk({"tool_calls": [{"index": 0, "function": {"arguments": "0"}}]})
+    frames = [chunk({"role": "assistant"}), thought, thought, fragment, thought, thought]
+    make = APIS["chat"].upstream.translating_reader
+    slow, fast = (
+        read_all(make(AUTO, PLAIN, LIMIT), frames, by_patterns=way, rewrites=False)
+        for way in (False, True)
+    )
+    assert fast == slow
+
+
 def write_all(frames: list[bytes], display: Display, *, by_patterns: bool) -> list[bytes]:
     """Return what goes out for each of these frames."""
     reader, writer = CHAT.reader(AUTO, display, LIMIT), ChatWriter(AUTO, display)
@@ -584,6 +596,18 @@ def write_all(frames: list[bytes], display: Display, *, by_patterns: bool) -> li
 
 
 PADDING = (None, '"ab"', '""', '"a.b-0_c"', '"\\u0070"', '"ü"', "7", "[7]")
+
+
+@pytest.mark.parametrize("name", ["p", "obfuscation"])
+def test_padding_spelled_with_an_escape_goes_out_as_if_each_frame_were_parsed(name: str) -> None:
+    frames = [
+        chunk({"reasoning_content": "0"}).replace(
+            b"}\n\n", b',"%b":%b}\n\n' % (name.encode(), value)
+        )
+        for value in (b'"\\u0070"', b'"\\u0070"', b'"ab"', b'"abc"')
+    ]
+    slow, fast = (write_all(frames, Display(), by_patterns=way) for way in (False, True))
+    assert fast == slow
 
 
 @pytest.mark.parametrize("display", [Display(), Display(obfuscate=True)])

@@ -104,8 +104,8 @@ class FrameReader:
         reader, dropped = self._reader, self._reader.dropped
         events = reader.read(frame)
         found = reader.continuation
-        if found is None or len(events) != 1:
-            self._patterns = []
+        if found is None or len(events) != 1 or not _is_delta(events[0], found.text):
+            self._patterns = []  # something may have begun or ended
             return events
         self._patterns = [old for old in self._patterns if old.may_stay_beside(events[0])]
         if reader.dropped == dropped:
@@ -117,11 +117,13 @@ class FrameReader:
             self._patterns = []
             return
         self._unused += 1
-        if next_delta(event, found.text, event.frame) != event:
-            return
         pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
+
+
+def _is_delta(event: Event, text: str) -> bool:
+    return next_delta(event, text, event.frame) == event
 
 
 _NO_TEXT = "", 0
@@ -315,7 +317,10 @@ def _find_written(
     carried: bytes, key: bytes, text: str, values: Mapping[bytes, bytes]
 ) -> _Written | None:
     """Find how bytes that are written anew follow from a text. Of these other values, which vary in
-    upstream's frame, only padding may be in them: others the reader left out, or set its own."""
+    upstream's frame, only padding may be in them: others the reader left out, or set its own. A
+    value with an escape may be in them as well, spelled otherwise."""
+    if any(b"\\" in value for value in values.values()):
+        return None
     span = _find_text(carried, key, text)
     others = [name for name, value in values.items() if _has_value(carried, name, value)]
     if span is None or others not in ([], [COPIED_FIELD]):
