@@ -1,13 +1,18 @@
 """Fixtures and settings shared by all tests."""
 
+import atexit
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -31,6 +36,11 @@ STARTERS = {"tests.support.sidecar", "tests.sidecar.page.chromium", "tests.campa
 FEW = 3
 """The number of files that finish before workers would have started."""
 
+if sys.dont_write_bytecode:  # then workers, and what they start, share a folder of it
+    bytecode = mkdtemp()
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
+    atexit.register(shutil.rmtree, bytecode, ignore_errors=True)
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as in a background job, and children inherit it
@@ -46,6 +56,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     sees = getattr(os, "sched_getaffinity", None)
     cores = len(sees(0)) if sees else os.cpu_count() or 1
     return min(cores + 2, WORKERS) if cores > 1 else 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with files of its own: what one has compiled, the others only load."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        number, folder = int(worker["workerid"].removeprefix("gw")), Path(__file__).parent
+        for path in sorted(folder.rglob("test_*.py"))[number :: worker["workercount"]]:
+            with suppress(Exception, pytest.skip.Exception):  # the collection reports it
+                import_module(".".join(path.relative_to(folder.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -166,7 +166,7 @@ async def _play(
         upstreams=[{"api": "chat", "base_url": f"{ORIGIN}/v1"}],
         reasoning={"expose": expose},
     )
-    wish = {"thinking": {"type": "adaptive"}} if client == "messages" else {}
+    wish: dict[str, Any] = {"thinking": {"type": "adaptive"}} if client == "messages" else {}
     body = json.dumps(request_body(client, stream=True, **wish)).encode()
     request = (_CallAtOnce if at_once else Call)(app, scope_for(PATHS[client], body), body)
     await request.start().finish()

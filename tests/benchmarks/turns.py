@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 APIS = {"chat": "Chat Completions", "responses": "Responses", "messages": "Messages"}
 PATHS = {
@@ -19,7 +20,7 @@ def body(
 ) -> str:
     """Return a request, for a stream or a whole answer."""
     messages = [{"role": "user", "content": question}]
-    fields = {
+    fields: dict[str, dict[str, Any]] = {
         "chat": {"messages": messages},
         "responses": {"input": question},
         "messages": {"messages": messages, "max_tokens": 4096},

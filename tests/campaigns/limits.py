@@ -23,6 +23,7 @@ from abridge.memory.stores.redis_client import RedisConnection
 from abridge.observability.metrics import metrics_for
 from abridge.sidecar.client_keys import accounts
 from abridge.sidecar.client_keys.accounts import Accounts, LimitReached
+from abridge.sidecar.client_keys.limits import BLOCKS
 from abridge.sidecar.client_keys.redis_book import RedisBook
 from tests.support.redis_server import Server
 
@@ -63,8 +64,8 @@ class Result:
 
 
 async def run(load: Load, replicas: int, *, blocks: bool) -> Result:
-    result, namespace, most = Result(), uuid4().hex, accounts.BLOCKS
-    accounts.BLOCKS = most if blocks else 1 << 60  # of 1
+    result, namespace = Result(), uuid4().hex
+    vars(accounts)["BLOCKS"] = BLOCKS if blocks else 1 << 60  # of 1
     with Server() as server, server.client() as client:
         books = [RedisBook(RedisConnection(server.url), namespace) for _ in range(replicas)]
         shared = [_accounts(book) for book in books]
@@ -81,7 +82,7 @@ async def run(load: Load, replicas: int, *, blocks: bool) -> Result:
         result.rounds, result.microseconds = stats["calls"], stats["usec"]
         for each in shared:
             await each.aclose()
-    accounts.BLOCKS = most
+    vars(accounts)["BLOCKS"] = BLOCKS
     return result
 
 
@@ -103,7 +104,7 @@ async def _stream_alone(book: RedisBook, load: Load, result: Result, ends_at: fl
     limits = {name: each.model_copy(update={"streams": None}) for name, each in load.limits.items()}
     while time.monotonic() < ends_at:
         own = _accounts(book)
-        own._heard_at = inf
+        own._present_at = inf
         await _run_one(own, limits, load, result)
         await own._write_due()
         if own._keeper is not None:

@@ -16,10 +16,7 @@ def test_a_short_soak_finds_nothing() -> None:
 
 def test_a_slope_is_that_of_the_line_of_least_squares() -> None:
     assert soak.slope_of([(0, 1), (1, 3), (2, 5)]) == (2, 0)
-    assert soak.slope_of([(0, 1), (1, 3), (2, 5), (3, 1)]) == (
-        pytest.approx(0.2),
-        pytest.approx(1.08**0.5),
-    )
+    assert soak.slope_of([(0, 1), (1, 3), (2, 5), (3, 1)]) == pytest.approx((0.2, 1.08**0.5))
     assert soak.slope_of([(0, 1), (1, 2)]) == (0, 0)
 
 

@@ -302,7 +302,8 @@ class TestSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Only who has the keys can make one."""
-        monkeypatch.setattr(zlib, "compress", lambda *_: _BOMB)
+        bomb = zlib.compress(bytes(64_000_000))
+        monkeypatch.setattr(zlib, "compress", lambda *_: bomb)
         blob = sealer().seal(ENVELOPE)
         tracemalloc.start()
         assert refused(sealer(), blob)
@@ -347,9 +348,6 @@ class TestSize:
         replica.release()
         assert not replica._opened_blobs
         assert opened(replica, sealer().seal(ENVELOPE)) == ENVELOPE
-
-
-_BOMB = zlib.compress(bytes(64_000_000))
 
 
 def _size(envelope: Envelope) -> int:

@@ -109,7 +109,8 @@ class ResponsesStream:
     @property
     def response(self) -> dict[str, Any]:
         assert self.terminal is not None
-        return self.terminal["response"]
+        response: dict[str, Any] = self.terminal["response"]
+        return response
 
     @property
     def text(self) -> str:

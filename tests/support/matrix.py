@@ -39,6 +39,7 @@ SHARE = 4
 """Of so many examples of a property an ordinary run tries one."""
 
 T = TypeVar("T")
+C = TypeVar("C", bound="pytest.Item | Case")
 Fact = tuple[str, str]
 Facts = tuple[Fact, ...]
 
@@ -58,26 +59,65 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """A case of a test for which no item is made yet, with what is asked of an item."""
+
+    definition: Any
+    callspec: Any
+
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        yield from self.definition.iter_markers(name)
+        yield from (mark for mark in self.callspec.marks if mark.name == name)
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next(self.iter_markers(name), None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: Any) -> Iterator[None]:
+    """Leave out cases before items are made of them, where no option chooses some of them."""
+    yield
+    config = metafunc.config
+    if config.getoption("--matrix") or _are_chosen(config):
+        return
+    definition, calls = metafunc.definition, metafunc._calls
+    cases = [Case(definition, call) for call in calls]
+    left = {id(case.callspec) for case in _all_left_out(definition.name, cases)}
+    if len(left) < len(calls):
+        metafunc._calls = [call for call in calls if id(call) not in left]
+        config.stash[LEFT] = config.stash.get(LEFT, 0) + len(left)
+
+
+def _are_chosen(config: pytest.Config) -> bool:
+    return bool(config.option.keyword) or any("::" in arg for arg in config.args)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--matrix"):
         return
-    left = [item for item in items if item.get_closest_marker(REPEAT)]
+    chosen = _are_chosen(config)
     matrices: dict[tuple[Any, str], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker(REPEAT):
-            continue
-        name = getattr(item, "originalname", item.name)
-        matrices.setdefault((item.parent, name), []).append(item)
-    left += [item for (_, name), matrix in matrices.items() for item in _left_out(name, matrix)]
-    if left:
-        gone = set(left)
+        if chosen or item.get_closest_marker(REPEAT):
+            name = getattr(item, "originalname", item.name)
+            matrices.setdefault((item.parent, name), []).append(item)
+    gone = {item for (_, name), matrix in matrices.items() for item in _all_left_out(name, matrix)}
+    if gone:
         items[:] = [item for item in items if item not in gone]
-        config.stash[LEFT] = len(left)
-        config.hook.pytest_deselected(items=left)
+        config.stash[LEFT] = config.stash.get(LEFT, 0) + len(gone)
+        config.hook.pytest_deselected(items=list(gone))
 
 
-def _left_out(name: str, matrix: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+def _all_left_out(name: str, matrix: Sequence[C]) -> Iterator[C]:
+    kept = [case for case in matrix if not case.get_closest_marker(REPEAT)]
+    yield from (case for case in matrix if case.get_closest_marker(REPEAT))
+    if kept:
+        yield from _left_out(name, kept)
+
+
+def _left_out(name: str, matrix: Sequence[C]) -> Iterator[C]:
     marker = matrix[0].get_closest_marker(MARK)
     if marker is not None:
         rows, strength = [list(facts(item)) for item in matrix], marker.args[0]
@@ -89,7 +129,7 @@ def _left_out(name: str, matrix: Sequence[pytest.Item]) -> Iterator[pytest.Item]
         yield from (item for place, item in enumerate(matrix) if place not in chosen)
 
 
-def _tables(item: pytest.Item) -> Iterator[tuple[int, ...]]:
+def _tables(item: pytest.Item | Case) -> Iterator[tuple[int, ...]]:
     """Yield of each table the row that a case has of it, as the identities of its values."""
     callspec = getattr(item, "callspec", None)
     params = dict(callspec.params) if callspec else {}
@@ -184,7 +224,7 @@ def _is_whole() -> bool:
     return settings().max_examples >= 100
 
 
-def facts(item: pytest.Item) -> Iterator[Fact]:
+def facts(item: pytest.Item | Case) -> Iterator[Fact]:
     """Yield the parameter values of a case."""
     callspec = getattr(item, "callspec", None)
     for name, value in callspec.params.items() if callspec else ():

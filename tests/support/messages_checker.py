@@ -278,8 +278,8 @@ def _check_with_anthropic(seen: MessagesStream) -> None:
             snapshot = accumulate_event(event=parsed, current_snapshot=snapshot, json_bufs=buffers)
     if snapshot is None or not seen.stopped:
         return
-    added = snapshot.to_dict()
-    for ours, theirs in zip(seen.blocks, added["content"], strict=True):  # type: ignore[arg-type]
+    added: dict[str, Any] = snapshot.to_dict()
+    for ours, theirs in zip(seen.blocks, added["content"], strict=True):
         for name in (
             "type",
             "text",

@@ -6,9 +6,9 @@ Shares no code with Abridge.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.apis.messages import scripts
 from tests.support.canaries import objects_in
@@ -24,6 +24,7 @@ from tests.support.streams import (
 )
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 THOUGHT = "First I look at the question, and then I add the numbers one by one. So it is."
 WORDS = ("The sum is 100.", 'It is "ten²" \\ é💡\n', "A < b, </think> and <think> are quoted.")
@@ -122,7 +123,9 @@ def _chat_deltas(random: Random, lane: int) -> list[Json]:
     said: list[Json] = [{field: piece} for piece in pieces(THOUGHT, 9)]
     said += [{"content": piece} for piece in pieces(random.choice(WORDS), 5)]
     said += [{"images": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
-    fragments = [{"index": 0, "function": {"arguments": piece}} for piece in pieces(ARGUMENTS, 9)]
+    fragments: list[Json] = [
+        {"index": 0, "function": {"arguments": piece}} for piece in pieces(ARGUMENTS, 9)
+    ]
     fragments[0] |= {"id": f"call_{lane}", "type": "function"}
     fragments[0]["function"] |= {"name": "f"}
     said += [{"tool_calls": [each]} for each in fragments] if random.random() < 0.5 else []
@@ -133,7 +136,9 @@ def _chat_deltas(random: Random, lane: int) -> list[Json]:
         else:
             deltas.append(each)
     deltas = [{"role": "assistant", "content": ""}, *deltas, {}]
-    choices = [{"index": lane, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices: list[Json] = [
+        {"index": lane, "delta": delta, "finish_reason": None} for delta in deltas
+    ]
     for choice in random.sample(choices[1:], 3):
         choice["logprobs"] = {"content": [{"token": "x", "logprob": -1}], "refusal": None}
     choices[-1]["finish_reason"] = "stop"
@@ -158,7 +163,7 @@ def completion(random: Random) -> Json:
 
 def output(random: Random) -> list[Json]:
     """Return output items of many types, known or not."""
-    makers = [
+    makers: list[Callable[[int], Json]] = [
         lambda number: reasoning_item(number, THOUGHT, encrypted_content="c3RhdGU="),
         lambda number: message_item(number, random.choice(WORDS)),
         lambda number: call_item(number, "f", ARGUMENTS),
@@ -200,7 +205,7 @@ def content(random: Random) -> list[Json]:
     """Return blocks of many types, known or not."""
     place = {"start_char_index": 0, "end_char_index": 1, "document_index": 0}
     citation = {"type": "char_location", "cited_text": "x", "document_title": None, **place}
-    makers = [
+    makers: list[Callable[[int], list[Json]]] = [
         lambda number: [scripts.thinking(THOUGHT)],
         lambda number: [scripts.redacted("b3BhcXVl")],
         lambda number: [scripts.text(random.choice(WORDS))],
@@ -233,9 +238,10 @@ def messages_events(random: Random) -> list[Json]:
     return [*events, {"type": "message_stop"}]
 
 
-def copied(value: Any) -> Any:
+def copied(value: T) -> T:
     """Return a copy that shares nothing with a fixture, nor one part of it with another."""
-    return json.loads(json.dumps(value))
+    copy: T = json.loads(json.dumps(value))
+    return copy
 
 
 STREAMS = {"chat": chat_chunks, "responses": responses_events, "messages": messages_events}

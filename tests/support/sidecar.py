@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 
 import httpx
 from starlette.types import ASGIApp
 
 import abridge
+from tests.support.forking import Forked, forked
 from tests.support.log_watch import find_secrets
 from tests.support.servers import HANG, serve, soon
 
@@ -42,33 +40,23 @@ os.execv(sys.argv[1], sys.argv[1:])
 )
 """Prefix of a command that is to run in a terminal of its own."""
 
+READ_EARLY = "PROMETHEUS_MULTIPROC_DIR"
+"""Whether metrics are kept in files is decided as their library is imported."""
+
 SOURCE = str(Path(abridge.__file__).parents[1])
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment, in which a child imports the same Abridge."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, **_bytecode(), "PYTHONPATH": path, **(more or {})}
-
-
-@cache
-def _bytecode() -> dict[str, str]:
-    """Where this process writes no bytecode, let its children share a folder of it.
-
-    Otherwise each compiles all of Abridge, which takes longer than the rest of its start.
-    """
-    if not sys.dont_write_bytecode:
-        return {}
-    folder = mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+    return {**os.environ, "PYTHONPATH": path, **(more or {})}
 
 
 @dataclass
 class Sidecar:
     """`banner` are its first lines on stderr, until it listens; `output` is what follows."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     banner: list[str] = field(default_factory=list)
     output: str = ""
 
@@ -131,24 +119,36 @@ async def sidecar(
     `prefix` is a command that runs it in its own place, such as `prlimit`.
     """
     with TemporaryDirectory() as folder:
-        process = await asyncio.create_subprocess_exec(
-            *(*prefix, sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
-            stderr=asyncio.subprocess.PIPE,
-            env=environment({"TMPDIR": folder, **environ}),
-            start_new_session=True,
-        )
-        assert process.stderr is not None
-        running = Sidecar(process)
-        try:
-            async with asyncio.timeout(START):
-                await running.wait_until_listening()
-            yield running
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            running.output += (await process.stderr.read()).decode()
-            assert not find_secrets(running.output)
+        env = environment({"TMPDIR": folder, **environ})
+        async with _started(prefix, ("serve", "--port", "0", *flags), env) as process:
+            assert process.stderr is not None
+            running = Sidecar(process)
+            try:
+                async with asyncio.timeout(START):
+                    await running.wait_until_listening()
+                yield running
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+                running.output += (await process.stderr.read()).decode()
+                assert not find_secrets(running.output)
+
+
+@asynccontextmanager
+async def _started(
+    prefix: tuple[str, ...], words: tuple[str, ...], env: Mapping[str, str]
+) -> AsyncIterator[asyncio.subprocess.Process | Forked]:
+    if sys.platform == "linux" and not prefix and READ_EARLY not in env:
+        async with forked(*words, env=env) as process:
+            yield process
+        return
+    yield await asyncio.create_subprocess_exec(
+        *(*prefix, sys.executable, "-m", "abridge", *words),
+        stderr=asyncio.subprocess.PIPE,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def _parent(stat: Path) -> int | None:

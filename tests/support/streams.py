@@ -157,7 +157,7 @@ def _item_events(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _text_events(at: dict[str, Any], part: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    logprobs = {"logprobs": []} if kind == "output_text" else {}
+    logprobs: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
     return [
         {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
         *(

@@ -233,7 +233,7 @@ def _continue_call(call: dict[str, Any], found: Content) -> None:
 def _put(holder: Any, path: list[str], value: Any) -> None:
     """Put a value, or the next piece of a text, at a path of names and places in lists."""
     for key, following in zip(path, [*path[1:], None], strict=True):
-        place = int(key) if key.isdigit() else key
+        place: Any = int(key) if key.isdigit() else key
         if isinstance(holder, list) and len(holder) == place:
             holder.append(None)
         before = holder[place] if isinstance(holder, list) else holder.get(place)

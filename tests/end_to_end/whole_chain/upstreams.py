@@ -95,7 +95,7 @@ def _response(speech: Speech, status: str, output: list[Json]) -> Json:
 def _item(number: int, part: Part, text: str) -> Json:
     match part.kind:
         case "reasoning":
-            content = [{"type": "reasoning_text", "text": text}] if text else []
+            content: list[Json] = [{"type": "reasoning_text", "text": text}] if text else []
             return {"id": f"rs_{number}", "type": "reasoning", "summary": [], "content": content}
         case "text":
             content = [{"type": "output_text", "text": text, "annotations": []}] if text else []

@@ -93,6 +93,7 @@ async def test_a_response_that_thinks_gives_way_to_one_with_more_input(
         assert second.response["status"] == "completed"
         following = await begin(client, stream_id="a", previous_response_id=second.response["id"])
         assert following
+        await client.answer()  # closing waits for what is not read
         await until(lambda: upstream.running == 0)
     assert upstream.left == 1
     said = [text for text in ("Hi", "In French.") if text in upstream.requests[1].body.decode()]
