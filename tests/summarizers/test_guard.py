@@ -647,11 +647,11 @@ class TestOneThatRunsInProcess:
     async def test_it_has_no_timeout(self, monkeypatch: pytest.MonkeyPatch) -> None:
         timeout = 0.01
 
-        def write_slowly(_: Passage) -> str:
+        def write_slowly(_: Passage) -> Iterator[str]:
             time.sleep(10 * timeout)  # a machine that has much to do
-            return "So it is."
+            yield "So it is."
 
-        monkeypatch.setattr("abridge.summarizers.extractive.extract.extract", write_slowly)
+        monkeypatch.setattr("abridge.summarizers.extractive.extract.extract_in_steps", write_slowly)
         for _ in range(SummarizerSettings().breaker_failures + 1):
             text, _ = await written(guard(timeout=timeout), ExtractiveSummarizer())
             assert text == "So it is."
