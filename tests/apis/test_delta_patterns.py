@@ -26,6 +26,7 @@ from abridge.apis.delta_patterns import (
 from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.sse import FrameDecoder
@@ -566,6 +567,22 @@ def test_reasoning_of_a_chat_is_learned_from_whether_or_not_tags_are_expected(
     for text in ("First", " I", " add"):
         reader.read(chunk({"reasoning_content": text}))
     assert reader.continuation is not None
+
+
+@pytest.mark.parametrize("display", [PLAIN, HIDDEN])
+@pytest.mark.parametrize("name", PADDING_FIELDS)
+@pytest.mark.parametrize("api", APIS)
+def test_padded_frames_have_a_pattern(api: str, name: str, display: Display) -> None:
+    make, parsed = MAKERS[api][0], list[bytes]()
+    kinds = ["begin", *["think"] * 6]
+    frames = [frame({**make(kind, "I think."), name: "x" * at}) for at, kind in enumerate(kinds)]
+    reader = FrameReader(APIS[api].reader(AUTO, display, LIMIT), display)
+    with pytest.MonkeyPatch.context() as patch:
+        parse = FrameReader._parse
+        note = lambda self, sent: parsed.append(sent) or parse(self, sent)  # noqa: E731
+        patch.setattr(FrameReader, "_parse", note)
+        assert [*read_frames(reader, frames)]
+    assert len(parsed) <= 3
 
 
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN, OBFUSCATED])

@@ -44,7 +44,7 @@ class _TriedAnswer:
         self._must_withhold = must_withhold
         self._check = check
         self._send = send
-        self._write_at_once = find_write_at_once(send)
+        self.write_at_once = find_write_at_once(send)  # None for what is withheld
         self._passes = True
         self._withheld: list[Message] = []
         self._failure: AttemptFailed | None = None
@@ -54,6 +54,7 @@ class _TriedAnswer:
         """Take the application's next message."""
         if message["type"] == "http.response.start":
             self._passes = not self._must_withhold(message["status"])
+            self.write_at_once = self.write_at_once if self._passes else None
         if self._passes:
             await self._send(message)
             return
@@ -63,10 +64,6 @@ class _TriedAnswer:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
-
-    def write_at_once(self, body: bytes) -> bool:
-        """Pass a piece of the body on without awaiting, if that is offered; see `http/asgi.py`."""
-        return self._passes and self._write_at_once is not None and self._write_at_once(body)
 
     async def end(self) -> None:
         """Check an answer that is still withheld. Raises AttemptFailed."""
