@@ -605,6 +605,17 @@ def test_patterns_change_nothing_of_a_stream(
         assert fast == slow
 
 
+def test_reasoning_begins_again_after_a_fragment_of_a_call_that_says_no_name() -> None:
+    thought = chunk({"reasoning_content": "0"})
+    fragment = chunk({"tool_calls": [{"index": 0, "function": {"arguments": "0"}}]})
+    frames = [chunk({"role": "assistant"}), thought, thought, fragment, thought, thought]
+    make = APIS["chat"].upstream.translating_reader
+    slow, fast = (
+        read_all(make(AUTO, PLAIN, LIMIT), frames, by_patterns=way) for way in (False, True)
+    )
+    assert fast == slow
+
+
 def write_all(
     frames: list[bytes],
     display: Display,

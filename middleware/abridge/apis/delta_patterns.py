@@ -108,10 +108,10 @@ class FrameReader:
         events = reader.read(frame)
         for event in events if self._drops_reasoning else ():
             if type(event) is ReasoningDelta and event.frame and event.text:
-                event.frame = b""
+                event.frame = b""  # no client is told
         found = reader.continuation
-        if found is None or len(events) != 1:
-            self._patterns = []
+        if found is None or len(events) != 1 or not _is_delta(events[0], found.text):
+            self._patterns = []  # something may have begun or ended
             return events
         self._patterns = [old for old in self._patterns if old.may_stay_beside(events[0])]
         if reader.dropped == dropped:
@@ -123,11 +123,13 @@ class FrameReader:
             self._patterns = []
             return
         self._unused += 1
-        if next_delta(event, found.text, event.frame) != event:
-            return
         pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
+
+
+def _is_delta(event: Event, text: str) -> bool:
+    return next_delta(event, text, event.frame) == event
 
 
 _NO_TEXT = "", 0
