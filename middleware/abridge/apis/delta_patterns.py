@@ -213,9 +213,7 @@ class _Pattern:
             run.texts.append(text)
             run.frames.append(out)
             place += 1
-        frame = self.event.frame
-        if self.outgoing is not None:
-            frame = b"".join(filter(None, run.frames))
+        frame = b"".join(filter(None, run.frames)) if self.outgoing else self.event.frame
         event = self.tell("".join(run.texts), frame)
         event.run = run
         return [event], place

@@ -112,10 +112,8 @@ class ExchangeRecorder:
         record, span = self.record, self.record.answer
         record.answer = (now if span is None else span[0], now)
         record.chunks += 1 if event.run is None else len(event.run.texts)
-        if type(event) is ContentDelta:
-            record.answer_characters += len(event.text)
-        elif event.frame is None:
-            record.answer_characters += len(said_text(event))
+        if event.frame is None or type(event) is ContentDelta:
+            record.answer_characters += len(event.text or said_text(event))
 
     def _take_part_added(self, event: SummaryPartAdded, now: float) -> None:
         part = self._parts[event.lane, event.item, event.index] = ShownPart(now)

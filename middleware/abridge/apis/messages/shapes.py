@@ -14,8 +14,8 @@ from typing import Any
 from abridge.apis import errors
 from abridge.apis.json import as_object, string
 from abridge.apis.markers import is_marked, unless_marked
-from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.shapes import (
+    PADDING,
     DropCount,
     Shape,
     by_type,
@@ -34,7 +34,6 @@ from abridge.apis.shapes import (
     text,
     under,
     unknown,
-    unused,
 )
 from abridge.core.conversation import Json
 
@@ -203,12 +202,10 @@ DELTAS = by_type(
     }
 )
 
-_PADDING = dict.fromkeys(PADDING_FIELDS, unused)
-
 EVENTS: Mapping[str, Shape] = {
     "message_start": _typed(message=MESSAGE),
     "content_block_start": _typed(numbers="index", content_block=by_type(CONTENT_BLOCKS)),
-    "content_block_delta": _typed(_PADDING, numbers="index", delta=DELTAS),
+    "content_block_delta": _typed(PADDING, numbers="index", delta=DELTAS),
     "content_block_stop": _typed(numbers="index"),
     "message_delta": _typed(_ANSWER, delta=fields(_STOP)),
     "message_stop": _typed(),

@@ -24,7 +24,6 @@ from abridge.apis import errors
 from abridge.apis.json import as_object, string
 from abridge.apis.logprobs import LOGPROBS, with_logprobs
 from abridge.apis.markers import is_marked, unless_marked
-from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
     ITEM_ADDED,
@@ -37,6 +36,7 @@ from abridge.apis.shapes import (
     ANNOTATION,
     FILTER_RESULTS,
     MODERATION_RESULT,
+    PADDING,
     DropCount,
     Shape,
     by_type,
@@ -321,7 +321,7 @@ _EVENT_FIELDS: Mapping[str, Shape] = {
     "sequence_number": _renumbered,
     **under("output_index content_index summary_index annotation_index", number),
     **under("command_index partial_image_index", number),
-    **dict.fromkeys(PADDING_FIELDS, unused),
+    **PADDING,
 }
 
 
