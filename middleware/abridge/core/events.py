@@ -434,11 +434,8 @@ def text_size(event: Event) -> int:
 
 
 def held_size(event: Event) -> int:
-    """Return the bytes that an event occupies while it waits.
-
-    That is the size of its frame. For an event without one it is the estimated size of a frame with
-    the same texts.
-    """
+    """Return the bytes that an event occupies while it waits: the size of its frame, or about that
+    of one with the same texts."""
     if event.frame:
         return len(event.frame)
     size, count = text_size(event), 1 if event.run is None else len(event.run.texts)

@@ -189,9 +189,7 @@ class ResponsesWriter(TranslatedAnswer):
             if event.run is not None:
                 return b"".join(map(self.write, split_run(event, event.run)))
             change = self._CHANGES.get(type(event))
-            if change is not None:
-                return change(self, event, frame)
-            return self._renumber(frame, event.alike)
+            return change(self, event, frame) if change else self._renumber(frame, event.alike)
         added = self.add_text(event)
         if added is None:
             if event.run is not None:
