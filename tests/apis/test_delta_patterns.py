@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, count, pairwise
 from typing import Any, cast
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.delta_patterns import (
     MAX_FRAME,
     MAX_PATTERNS,
@@ -26,10 +26,12 @@ from abridge.apis.delta_patterns import (
 from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.sse import FrameDecoder
 from abridge.core.answer import Part
-from abridge.core.events import ContentDelta, DeltaRun, Event, split_run
+from abridge.core.events import Alike, ContentDelta, DeltaRun, Event, split_run
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 from abridge.stages.thinking import Accepts
@@ -72,7 +74,7 @@ class Learned(FrameReader):
     """What is learned of frames that were deltas."""
 
     def __init__(self) -> None:
-        super().__init__(cast(Reader, None))
+        super().__init__(cast(Reader, None), PLAIN)
         self.kept: list[str] = []
 
     def learn(
@@ -333,11 +335,11 @@ def test_no_more_is_learned_where_no_frame_fits() -> None:
 
 
 def read_all(
-    reader: Reader, frames: list[bytes], *, by_patterns: bool, rewrites: bool = False
+    reader: Reader, frames: list[bytes], *, by_patterns: bool, display: Display = PLAIN
 ) -> list[Any]:
     """Return all that a reader makes of a stream."""
     return read_pieces(
-        reader, frames, lambda frame: [frame], by_patterns=by_patterns, rewrites=rewrites
+        reader, frames, lambda frame: [frame], by_patterns=by_patterns, display=display
     )
 
 
@@ -347,10 +349,19 @@ def read_pieces(
     split: Callable[[bytes], list[bytes]],
     *,
     by_patterns: bool,
-    rewrites: bool = False,
+    display: Display = PLAIN,
 ) -> list[Any]:
-    """Return all that is made of a stream that comes in pieces. The ids that are minted are
-    counted."""
+    """Return all that is made of a stream that comes in pieces."""
+    with nothing_random(by_patterns=by_patterns):
+        frame_reader = FrameReader(reader, display)
+        events = [list(read_frames(frame_reader, split(piece))) for piece in pieces]
+        known = [reader.faults, reader.dropped, reader.mismatches]
+        return [*events, known, reader.end(), reader.recorded_turns(), reader.observed()]
+
+
+@contextmanager
+def nothing_random(*, by_patterns: bool) -> Iterator[None]:
+    """Count the ids that are minted, and fill up with one letter; learn patterns or none."""
     with pytest.MonkeyPatch.context() as patch:
         minted = count()
         for module in ("obfuscation", "delta_patterns"):
@@ -358,19 +369,21 @@ def read_pieces(
         patch.setattr(secrets, "token_bytes", lambda size: next(minted).to_bytes(size, "big"))
         if not by_patterns:
             patch.setattr(FrameReader, "_learn", lambda *_: None)
-        frame_reader = FrameReader(reader, rewrites=rewrites)
-        events = [list(read_frames(frame_reader, split(piece))) for piece in pieces]
-        known = [reader.faults, reader.dropped, reader.mismatches]
-        return [*events, known, reader.end(), reader.recorded_turns(), reader.observed()]
+        yield
 
 
 def read_frames(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
     """Yield the events of frames that came together, those of a run one by one."""
+    for event in read_events(reader, frames):
+        yield from [event] if event.run is None else split_run(event, event.run)
+
+
+def read_events(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
+    """Yield the events of frames that came together."""
     place = 0
     while place < len(frames):
         events, place = reader.read(frames, place)
-        for event in events:
-            yield from [event] if event.run is None else split_run(event, event.run)
+        yield from events
 
 
 def chat_frame(kind: str, text: str) -> dict[str, Any]:
@@ -445,6 +458,11 @@ def responses_frame(kind: str, text: str) -> dict[str, Any]:
     padding = {"obfuscation": "x" * (len(text) % 4)}
     return {"type": event_type, **number, **address, "delta": text, **padding}
 
+
+CREATED = [
+    frame({"type": "response.created", "sequence_number": 0, "response": {"id": "r", "output": []}})
+]
+"""What an upstream begins with that numbers its events."""
 
 BLOCKS = {"begin": "thinking", "begin text": "text", "begin call": "tool_use"}
 DELTAS = {
@@ -551,6 +569,22 @@ def test_reasoning_of_a_chat_is_learned_from_whether_or_not_tags_are_expected(
     assert reader.continuation is not None
 
 
+@pytest.mark.parametrize("display", [PLAIN, HIDDEN])
+@pytest.mark.parametrize("name", PADDING_FIELDS)
+@pytest.mark.parametrize("api", APIS)
+def test_padded_frames_have_a_pattern(api: str, name: str, display: Display) -> None:
+    make, parsed = MAKERS[api][0], list[bytes]()
+    kinds = ["begin", *["think"] * 6]
+    frames = [frame({**make(kind, "I think."), name: "x" * at}) for at, kind in enumerate(kinds)]
+    reader = FrameReader(APIS[api].reader(AUTO, display, LIMIT), display)
+    with pytest.MonkeyPatch.context() as patch:
+        parse = FrameReader._parse
+        note = lambda self, sent: parsed.append(sent) or parse(self, sent)  # noqa: E731
+        patch.setattr(FrameReader, "_parse", note)
+        assert [*read_frames(reader, frames)]
+    assert len(parsed) <= 3
+
+
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN, OBFUSCATED])
 @pytest.mark.parametrize("api", APIS)
 @given(data=st.data())
@@ -564,7 +598,7 @@ def test_patterns_change_nothing_of_a_stream(
                 make(profile, display, LIMIT),
                 frames,
                 by_patterns=by_patterns,
-                rewrites=display.hides_raw,
+                display=display,
             )
             for by_patterns in (False, True)
         )
@@ -577,22 +611,62 @@ def test_reasoning_begins_again_after_a_fragment_of_a_call_that_says_no_name() -
     frames = [chunk({"role": "assistant"}), thought, thought, fragment, thought, thought]
     make = APIS["chat"].upstream.translating_reader
     slow, fast = (
-        read_all(make(AUTO, PLAIN, LIMIT), frames, by_patterns=way, rewrites=False)
-        for way in (False, True)
+        read_all(make(AUTO, PLAIN, LIMIT), frames, by_patterns=way) for way in (False, True)
     )
     assert fast == slow
 
 
-def write_all(frames: list[bytes], display: Display, *, by_patterns: bool) -> list[bytes]:
-    """Return what goes out for each of these frames."""
-    reader, writer = CHAT.reader(AUTO, display, LIMIT), ChatWriter(AUTO, display)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("obfuscation", "delta_patterns"):
-            patch.setattr(f"abridge.apis.{module}.fill_up", lambda size: b"A" * (-size % 16))
-        if not by_patterns:
-            patch.setattr(FrameReader, "_learn", lambda *_: None)
-        frame_reader = FrameReader(reader)
-        return [b"".join(map(writer.write, read_frames(frame_reader, [sent]))) for sent in frames]
+def write_all(
+    frames: list[bytes],
+    display: Display,
+    *,
+    by_patterns: bool,
+    api: str = "chat",
+    together: bool = False,
+) -> list[bytes]:
+    """Return what goes out for each of these frames, or for all of them if they come together."""
+    reader = APIS[api].reader(AUTO, display, LIMIT)
+    writer = APIS[api].writer(AUTO, display, None, LIMIT)
+    with nothing_random(by_patterns=by_patterns):
+        frame_reader = FrameReader(reader, display)
+        return [
+            b"".join(map(writer.write, read_events(frame_reader, piece)))
+            for piece in ([frames] if together else [[sent] for sent in frames])
+        ]
+
+
+@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN])
+@pytest.mark.parametrize("api", APIS)
+@given(data=st.data())
+def test_deltas_that_come_together_go_out_as_if_each_were_parsed(
+    api: str, display: Display, data: st.DataObject
+) -> None:
+    frames, together = data.draw(streams(api)), data.draw(st.booleans())
+    frames = [*CREATED, *frames] if api == "responses" else frames
+    sent = [
+        b"".join(write_all(frames, display, by_patterns=way, api=api, together=together and way))
+        for way in (False, True)
+    ]
+    slow, fast = ([*map(parse_frame, FrameDecoder(1 << 20).feed(out))] for out in sent)
+    assert fast == slow
+
+
+def test_few_numbers_of_responses_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    look = ResponsesWriter._renumber
+
+    def note(self: ResponsesWriter, sent: bytes, alike: Alike | None = None) -> bytes:
+        looked_at.append(sent)
+        return look(self, sent, alike)
+
+    monkeypatch.setattr(ResponsesWriter, "_renumber", note)
+    for together in (False, True):
+        looked_at.clear()
+        kinds = ["begin", *["think"] * 5, "begin text", *["say"] * 5]
+        frames = [*CREATED, *(frame(responses_frame(kind, "I think on.")) for kind in kinds)]
+        write_all(frames, PLAIN, by_patterns=True, api="responses", together=together)
+        deltas = [sent for sent in looked_at if b'.delta"' in sent]
+        assert len(deltas) == 4, together  # the first of each comes with the start of its part
 
 
 PADDING = (None, '"ab"', '""', '"a.b-0_c"', '"\\u0070"', '"ü"', "7", "[7]")
@@ -641,12 +715,12 @@ def test_few_frames_whose_reasoning_moves_are_parsed() -> None:
 
 
 def read_as_it_comes(
-    reader: Reader, pieces: list[bytes], *, by_patterns: bool, rewrites: bool
+    reader: Reader, pieces: list[bytes], *, by_patterns: bool, display: Display
 ) -> list[Any]:
     """Return all that a reader makes of these reads, each of which may be a frame like an earlier
     one, or any part of the stream."""
     return read_pieces(
-        reader, pieces, FrameDecoder(LIMIT).feed, by_patterns=by_patterns, rewrites=rewrites
+        reader, pieces, FrameDecoder(LIMIT).feed, by_patterns=by_patterns, display=display
     )
 
 
@@ -674,7 +748,7 @@ def test_reads_that_are_not_split_into_frames_are_read_alike(
                 make(PROFILES["auto"], display, LIMIT),
                 pieces,
                 by_patterns=by_patterns,
-                rewrites=display.hides_raw,
+                display=display,
             )
             for by_patterns in (False, True)
         )
@@ -699,7 +773,7 @@ def test_patterns_change_nothing_of_a_recording(recording: Recording, display: D
                 make(PROFILES["auto"], display, 1 << 20),
                 frames,
                 by_patterns=by_patterns,
-                rewrites=display.hides_raw,
+                display=display,
             )
             for by_patterns in (False, True)
         )
@@ -723,5 +797,5 @@ def test_nearly_every_frame_of_a_long_recording_fits_a_pattern(
         frames = frames_of(recording) if recording.streamed else []
         parsed.clear()
         reader = APIS[recording.api or ""].reader(PARSING, display, 1 << 20)
-        list(read_frames(FrameReader(reader, rewrites=display.hides_raw), frames))
+        list(read_frames(FrameReader(reader, display), frames))
         assert len(frames) < 200 or len(parsed) < 0.1 * len(frames), recording.name

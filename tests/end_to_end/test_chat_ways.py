@@ -152,8 +152,8 @@ def test_frames_like_those_are_read_by_their_patterns(
         return parse(self, frame)
 
     monkeypatch.setattr(FrameReader, "_parse", note)
-    reader = FrameReader(new_pipeline(client, "none", "auto").reader, rewrites=True)
+    frames = new_pipeline(client, "none", "auto").frames
     for frame in [*LEARNED, content("d"), content("<think>")]:
-        reader.read([frame])
+        frames.read([frame])
     assert content("d") not in parsed
     assert content("<think>") in parsed

@@ -130,7 +130,7 @@ class Pipeline:
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
         self.reader = reader(self.profile, self.display, self.limit)
-        self.frames = FrameReader(self.reader, rewrites=self.display.hides_raw)
+        self.frames = FrameReader(self.reader, self.display)
         self.writer = self._writer()
         self.attribution = self.api.follow_calls(self.display)
         self._streams = True

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import orjson
 
 from abridge.apis import sse
+from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
-from abridge.core.events import JOINED, DeltaRun, Event, TextMove, next_delta
+from abridge.core.events import JOINED, Alike, DeltaRun, Event, ReasoningDelta, next_delta
 from abridge.stages.thinking import Accepts, accept_any
 
 if TYPE_CHECKING:
@@ -78,12 +79,14 @@ class Continuation(NamedTuple):
 
 
 class FrameReader:
-    """Read the frames of one stream: by the patterns of its deltas, and else by a reader. With
-    `rewrites` each frame that goes out is written anew, also one that looks like upstream's."""
+    """Read the frames of one stream: by the patterns of its deltas, and else by a reader. Where raw
+    reasoning is hidden, each frame that goes out is written anew, also one that looks like
+    upstream's."""
 
-    def __init__(self, reader: Reader, *, rewrites: bool = False) -> None:
+    def __init__(self, reader: Reader, display: Display) -> None:
         self._reader = reader
-        self._rewrites = rewrites
+        self._rewrites = display.hides_raw
+        self._drops_reasoning = display.hides_raw and not display.show_raw
         self._patterns: list[_Pattern] = []
         self._unused = 0
 
@@ -103,6 +106,9 @@ class FrameReader:
         """Read a frame that fits no pattern, and learn its pattern if the next may be like it."""
         reader, dropped = self._reader, self._reader.dropped
         events = reader.read(frame)
+        for event in events if self._drops_reasoning else ():
+            if type(event) is ReasoningDelta and event.frame and event.text:
+                event.frame = b""  # no client is told
         found = reader.continuation
         if found is None or len(events) != 1 or not _is_delta(events[0], found.text):
             self._patterns = []  # something may have begun or ended
@@ -183,7 +189,7 @@ class _Pattern:
     closing: bytes
     """What ends the frame after the last hole's rest, but for blanks, if it is padded with them, as
     Anthropic's frames are."""
-    outgoing: _Prefixed | _Written | None  # None if no frame goes out
+    outgoing: _Prefixed | _Written | None  # None if each event has the same frame, or none
     passes: bool  # a frame goes out as it is
     event: Event
     keeps: tuple[Keep, ...]
@@ -207,7 +213,7 @@ class _Pattern:
             run.texts.append(text)
             run.frames.append(out)
             place += 1
-        frame = None if self.outgoing is None else b"".join(filter(None, run.frames))
+        frame = b"".join(filter(None, run.frames)) if self.outgoing else self.event.frame
         event = self.tell("".join(run.texts), frame)
         event.run = run
         return [event], place
@@ -215,7 +221,7 @@ class _Pattern:
     def take(self, frame: bytes) -> tuple[str, bytes | None]:
         """Return the text of a frame of this pattern, and what goes out; "" for any other."""
         text, start = self.match(frame)
-        out: bytes | None = frame if self.passes else None
+        out = frame if self.passes else self.event.frame
         if text and self.outgoing is not None and not self.passes:
             out = self.outgoing.make(frame, text, start)
             text = "" if out is None else text
@@ -263,14 +269,14 @@ class _Span(NamedTuple):
 def note_move(event: Event, frame: bytes, text: str, field: str, written: bytes) -> None:
     """Note how others of a frame's pattern go out, if it was written anew with its text once, in
     this field, and that is certain."""
-    move, data = event.move, sse.frame_data(frame) or b""
-    if move is None or written.count(dumps(text)) != 1:
+    alike, data = event.alike, sse.frame_data(frame) or b""
+    if alike is None or alike.text_start is None or written.count(dumps(text)) != 1:
         return
-    spans = {name: _find_value(data, name) for name in move.varying}
+    spans = {name: _find_value(data, name) for name in alike.varying}
     values = {name: data[span.start : span.end] for name, span in spans.items() if span}
     if len(values) == len(spans):
         outgoing = _find_written(written, field.encode(), text, values)
-        move.field, move.write = field, outgoing and outgoing.make
+        alike.field, alike.write = field, outgoing and outgoing.make
 
 
 def _find_pattern(
@@ -290,13 +296,13 @@ def _find_pattern(
     spans = sorted([text_span, *others.values()])
     values = {name: data[span.start : span.end] for name, span in others.items()}
     outgoing: _Prefixed | _Written | None = None
-    if carried is not None and carried.endswith(frame) and not rewrites:
+    if carried and carried.endswith(frame) and not rewrites:
         outgoing = _Prefixed(carried.removesuffix(frame))
-    elif carried is not None:
+    elif carried:
         outgoing = _find_written(carried, key, text, values)
     starts, ends = [span.start for span in spans], [span.end for span in spans]
     literals = [data[start:end] for start, end in zip([0, *ends], [*starts, None], strict=True)]
-    if (carried is None) != (outgoing is None) or not _are_tokens(literals, spans):
+    if bool(carried) != (outgoing is not None) or not _are_tokens(literals, spans):
         return None
     before, after = frame.split(data)
     rests = [*literals[1:-1], literals[-1] + after]
@@ -309,7 +315,7 @@ def _find_pattern(
         for span, rest in zip(spans, rests, strict=True)
     )
     head, passes = before + literals[0], outgoing == _Prefixed(b"")
-    event.move = TextMove(len(head) - 1, (*others,)) if passes and holes[0].is_text else None
+    event.alike = Alike(len(head) - 1 if passes and holes[0].is_text else None, (*others,))
     return _Pattern(head, holes, closing, outgoing, passes, event, found.keeps, found.accepts)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from abridge.apis.decoding import is_readable
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, objects, string
+from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount, HiddenKind
 from abridge.providers.catalog import TEXT_FIELDS
@@ -250,6 +251,9 @@ def name_or_number(value: Any, drops: DropCount) -> Any:
 def unused(_value: Any, _: DropCount) -> Any:
     """A value that is known, but says nothing."""
     return DROPPED
+
+
+PADDING: Mapping[str, Shape] = dict.fromkeys(PADDING_FIELDS, unused)
 
 
 def unknown(entry: str) -> Shape:

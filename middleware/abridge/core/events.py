@@ -43,7 +43,8 @@ The words used here:
   project has no name for. Its events refer to one `Part`, by which stages know them.
 * A *frame* is the bytes in which an event goes to a client of upstream's API: those it was read
   from, repaired where upstream was sloppy, or made where upstream left the event out. It is None
-  where the event is translated, and where nothing of it may go out as it came.
+  where the event is translated, and where nothing of it may go out as it came; empty where no
+  client is told.
 
 An event either carries its original frame or is translated:
 
@@ -99,11 +100,12 @@ NO_SUMMARY = ItemSummary()
 
 
 @dataclass(slots=True, eq=False)
-class TextMove:
-    """How the text of frames of one pattern moves to another field."""
+class Alike:
+    """What the frames of one pattern have in common: all but a text, and what numbers or pads them.
+    Of those that pass as upstream sent them, also how their text moves to another field."""
 
-    text_start: int  # where the text begins in each
-    varying: tuple[bytes, ...]  # fields that differ, too: they number or pad the frames
+    text_start: int | None  # where the text begins in each that passes, if that is the same
+    varying: tuple[bytes, ...]  # fields that differ, too
     field: str = ""  # the other field, once a writer has moved a text
     write: Callable[[bytes, str, int], bytes | None] | None = None
     """Returns what goes out for a frame, its text and `text_start`; None if it must be parsed."""
@@ -122,8 +124,8 @@ class Event:
     """On Chat Completions, the choices that go into its frame, until a reader has made that."""
     run: DeltaRun | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Of a delta that tells several of upstream's at once, what each of them says."""
-    move: TextMove | None = field(default=None, kw_only=True, compare=False, repr=False)
-    """Of a delta in upstream's own frame, how others of that pattern move."""
+    alike: Alike | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of a delta whose frame has a pattern, what tells others of that pattern."""
 
 
 @dataclass(slots=True)
@@ -391,7 +393,7 @@ def next_delta(event: Event, text: str, frame: bytes | None) -> Event:
         made = NativeSummary(event.lane, frame, event.item, event.index, event.stage, text)
     else:
         made = Event(event.lane, frame)
-    made.part, made.move = event.part, event.move
+    made.part, made.alike = event.part, event.alike
     return made
 
 
@@ -432,12 +434,9 @@ def text_size(event: Event) -> int:
 
 
 def held_size(event: Event) -> int:
-    """Return the bytes that an event occupies while it waits.
-
-    That is the size of its frame. For a translated event, which has none, it is the estimated size
-    of a frame with the same texts.
-    """
-    if event.frame is not None:
+    """Return the bytes that an event occupies while it waits: the size of its frame, or about that
+    of one with the same texts."""
+    if event.frame:
         return len(event.frame)
     size, count = text_size(event), 1 if event.run is None else len(event.run.texts)
     return size and size + count * FRAME_OVERHEAD

@@ -109,11 +109,11 @@ class ExchangeRecorder:
     def _take_piece(self, event: ContentDelta, now: float) -> None:
         """Count a piece of the answer. Of what passes in a frame only text counts: what else is in
         there, not every reader says."""
-        self.record.chunks += 1 if event.run is None else len(event.run.texts)
+        record, span = self.record, self.record.answer
+        record.answer = (now if span is None else span[0], now)
+        record.chunks += 1 if event.run is None else len(event.run.texts)
         if event.frame is None or type(event) is ContentDelta:
-            self.record.answer_characters += len(said_text(event))
-        span = self.record.answer
-        self.record.answer = (now if span is None else span[0], now)
+            record.answer_characters += len(event.text or said_text(event))
 
     def _take_part_added(self, event: SummaryPartAdded, now: float) -> None:
         part = self._parts[event.lane, event.item, event.index] = ShownPart(now)

@@ -331,6 +331,6 @@ def _begin_unread(start: Message, context: AnswerContext) -> Answer:
     """
     if start["status"] >= 400 and context.plan.hide_unread:
         return TranslatedError(start, context)
-    if context.plan.errors.upstream is not None or context.plan.hides_raw:
+    if context.plan.errors.upstream is not None or context.plan.display.hides_raw:
         return RefusedAnswer(context.client, context.plan.errors)
     return PassedAnswer(start, context.client)

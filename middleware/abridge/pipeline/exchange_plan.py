@@ -52,7 +52,7 @@ class ExchangePlan:
     attribution: CallAttribution | None
     summary_plan: SummaryPlan
     hide_unread: bool  # nothing unread may get through
-    hides_raw: bool  # raw reasoning must not get through
+    display: Display
     errors: ErrorWriter
     guard: Guard
     summarizer: Summarizer
@@ -128,7 +128,7 @@ class ExchangePlanner:
             attribution=prepared.request.api.follow_calls(display),
             summary_plan=_for_native(plan, native, prepared.summary_language),
             hide_unread=hide_unread,
-            hides_raw=hides_raw(route),
+            display=display,
             errors=ErrorWriter(
                 prepared.request.api,
                 Record.get(prepared.request.scope).id,
@@ -142,7 +142,8 @@ class ExchangePlanner:
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
-                copied=free or route.summary.on_failure == "extract" or native == "translated",
+                copied=style is not None
+                and (free or route.summary.on_failure == "extract" or native == "translated"),
                 native=native in ("shown", "copied"),
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),

@@ -21,7 +21,6 @@ from abridge.apis.errors import whole_error
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.logprobs import LOGPROBS, spells
 from abridge.apis.markers import is_marked, split_marked
-from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
@@ -226,7 +225,7 @@ _MODERATED = shapes.fields(
 )
 
 COMPLETION = shapes.fields(
-    dict.fromkeys(PADDING_FIELDS, shapes.unused),
+    shapes.PADDING,
     shapes.under("model provider", shapes.proper_name),  # the latter is OpenRouter's
     shapes.under("time_info sla_metrics", shapes.figures),  # Cerebras, Z.ai
     shapes.under("search_results images web_search", _SOURCES),  # Perplexity, Z.ai

@@ -397,10 +397,10 @@ class ChatWriter:
 def _move_alike(event: ReasoningDelta, frame: bytes, field: str) -> bytes | None:
     """Return what goes out for reasoning that moves to a field as others of its pattern did; None
     if it has to be parsed."""
-    move, run = event.move, event.run
-    if move is None or move.write is None or move.field != field:
+    alike, run = event.alike, event.run
+    if alike is None or alike.write is None or alike.field != field:
         return None
-    write, start = move.write, move.text_start
+    write, start = alike.write, alike.text_start or 0
     if run is None:
         return write(frame, event.text, start)
     moved = [

@@ -15,6 +15,7 @@ from abridge.apis import errors
 from abridge.apis.json import as_object, string
 from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.shapes import (
+    PADDING,
     DropCount,
     Shape,
     by_type,
@@ -204,7 +205,7 @@ DELTAS = by_type(
 EVENTS: Mapping[str, Shape] = {
     "message_start": _typed(message=MESSAGE),
     "content_block_start": _typed(numbers="index", content_block=by_type(CONTENT_BLOCKS)),
-    "content_block_delta": _typed(numbers="index", delta=DELTAS),
+    "content_block_delta": _typed(PADDING, numbers="index", delta=DELTAS),
     "content_block_stop": _typed(numbers="index"),
     "message_delta": _typed(_ANSWER, delta=fields(_STOP)),
     "message_stop": _typed(),

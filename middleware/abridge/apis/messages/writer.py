@@ -166,8 +166,10 @@ class BlockEvents:
     def move(self, frame: bytes, event: Event) -> bytes:
         """Return a frame under the index that the open block has for the client."""
         part = event.part
-        is_same = isinstance(part, Block) and part.index == self._index
-        return frame if is_same else with_index(frame, self._index)
+        if isinstance(part, Block) and part.index == self._index:
+            return frame
+        frames = [frame] if event.run is None else filter(None, event.run.frames)
+        return b"".join(with_index(one, self._index) for one in frames)
 
     def stop(self, error: ErrorDetail | None = None, frame: bytes | None = None) -> None:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
@@ -230,7 +232,8 @@ class MessageContent:
     # Texts that go on
 
     def pass_delta(self, event: Event, frame: bytes) -> bytes | None:
-        """Return what the client gets of a delta in its frame; None for any other event."""
+        """Return what the client gets of deltas in their frames; None for any other event, and for
+        a run that is to be told one by one."""
         kind = type(event)
         if kind is ContentDelta or (isinstance(event, ToolCallDelta) and event.arguments):
             return self._blocks.move(frame, event)
@@ -537,8 +540,10 @@ class ThinkingContent:
             case ProviderState():
                 self._add_state(event)
 
-    def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
+    def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes | None:
         """Return what the client gets of a piece of reasoning in its frame."""
+        if self._progress is not None and event.run is not None:
+            return None
         self._note_raw(event)
         if self._display.show_raw:
             return self._blocks.move(frame, event)
@@ -742,8 +747,6 @@ class MessagesWriter:
         self._attributions: dict[Part, Attribution] = {}
 
     def write(self, event: Event) -> bytes:
-        if event.run is not None:
-            return b"".join(map(self.write, split_run(event, event.run)))
         frame = event.frame
         if self._has_failed:
             return b""
@@ -751,7 +754,9 @@ class MessagesWriter:
             passed = self._content.pass_delta(event, frame)
             if passed is not None:
                 return passed
-        elif frame is None and (added := self._content.add_text(event)) is not None:
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
+        if frame is None and (added := self._content.add_text(event)) is not None:
             return b"" if added[0] is None else added[0].write(added[1])
         change = self._CHANGES.get(type(event))
         if change is not None:

@@ -8,7 +8,7 @@ Beside that they know what servers send though the description lacks it: request
 openresponses' `ResponseResource` repeats, and errors in the form of an error body.
 
 Log probabilities stay where their tokens are the text beside them. Known, but left out:
-`obfuscation`, which could spell out anything, and `output_text`, which only client libraries set.
+padding, which could spell out anything, and `output_text`, which only client libraries set.
 Upstream's error messages are told in other words: servers quote in them what the model wrote. What
 a response repeats of the request is taken from the request.
 """
@@ -36,6 +36,7 @@ from abridge.apis.shapes import (
     ANNOTATION,
     FILTER_RESULTS,
     MODERATION_RESULT,
+    PADDING,
     DropCount,
     Shape,
     by_type,
@@ -320,7 +321,7 @@ _EVENT_FIELDS: Mapping[str, Shape] = {
     "sequence_number": _renumbered,
     **under("output_index content_index summary_index annotation_index", number),
     **under("command_index partial_image_index", number),
-    "obfuscation": unused,
+    **PADDING,
 }
 
 

@@ -68,6 +68,7 @@ from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     NO_SUMMARY,
+    Alike,
     CitationDelta,
     ContentDelta,
     ErrorDetail,
@@ -100,18 +101,9 @@ WRITER_FIELDS = frozenset({"type", "sequence_number"})
 
 _NUMBER_KEY = b'"sequence_number"'
 
-MAX_HEAD = 256
-"""Bytes before a number that are kept, to compare the next frame with."""
-
-_HIDDEN_PREFIX = b'"re'
-"""Begins what a frame is looked through for: `"response"` and `"reasoning_text"`."""
-
 _RESPONSE_KEY, _RAW_PART_TYPE = b'"response"', b'"reasoning_text"'
 
-_LAST_NUMBER, _LAST_END = b',"sequence_number":', b"}\n\n"
-"""What stands before and after a number that comes last in its event."""
-
-_NUMBER_PATTERN = re.compile(_NUMBER_KEY + rb"\s*:\s*(\d+)")
+_NUMBER_PATTERN = re.compile(rb"(%b\s*+:\s*+)(\d++)(?=\s*+[,}])" % _NUMBER_KEY)
 
 _PART_INDEX_KEY = b'"summary_index"'
 
@@ -179,7 +171,8 @@ class ResponsesWriter(TranslatedAnswer):
         self._has_started = not self._composes
         self._numbers = count()
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
-        self._head = b""  # what came before the number in the last frame, unless it was long
+        self._numbered: Alike | None = None  # what frames have that need nothing but a number
+        self._number_key = _NUMBER_KEY  # as it is spelled in those
         self._beginning: bytes | None = None  # the frame of the last event that began the response
         self._response: Json | None = None  # a composed one, as its last lifecycle event has it
         self._item_ids: dict[int, str] = {}  # of upstream's reasoning items, by output index
@@ -189,10 +182,14 @@ class ResponsesWriter(TranslatedAnswer):
     def write(self, event: Event) -> bytes:
         frame = event.frame
         if frame is not None and not self._composes:
+            if event.alike is not None and event.alike is self._numbered:
+                if event.run is None:
+                    return self._splice_number(frame)
+                return b"".join(map(self._splice_number, filter(None, event.run.frames)))
             if event.run is not None:
                 return b"".join(map(self.write, split_run(event, event.run)))
             change = self._CHANGES.get(type(event))
-            return self._renumber(frame) if change is None else change(self, event, frame)
+            return change(self, event, frame) if change else self._renumber(frame, event.alike)
         added = self.add_text(event)
         if added is None:
             if event.run is not None:
@@ -244,8 +241,8 @@ class ResponsesWriter(TranslatedAnswer):
 
     # Frames
 
-    def _write_raw(self, _: ReasoningDelta, frame: bytes) -> bytes:
-        return self._renumber(frame) if self._shows_raw else b""
+    def _write_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
+        return self._renumber(frame, event.alike) if self._shows_raw else b""
 
     def _write_native(self, event: NativeSummary, frame: bytes) -> bytes:
         if not self._display.show_summary:
@@ -321,41 +318,30 @@ class ResponsesWriter(TranslatedAnswer):
     }
     """Returns the bytes in which an event with a frame goes out; any other is only renumbered."""
 
-    def _renumber(self, frame: bytes) -> bytes:
-        """Give a frame the next number. Mostly it begins as the last one did.
-
-        `rfind` takes half as long as `find` for these.
-        """
-        head = self._head
-        if head and frame.startswith(head):
-            start = len(head)
-            if frame.rfind(_NUMBER_KEY, start) < 0 and frame.rfind(_HIDDEN_PREFIX, start) < 0:
-                end = frame.find(b",", start)
-                if frame[start:end].isdigit():
-                    return b"".join((head, b"%d" % next(self._numbers), frame[end:]))
-        return self._find_number(frame)
-
-    def _find_number(self, frame: bytes) -> bytes:
-        """Give a frame the next number, spliced in where it can only be the event's own.
+    def _renumber(self, frame: bytes, alike: Alike | None = None) -> bytes:
+        """Give a frame the next number, spliced in where it can only be the event's own. What is
+        found of one frame holds for all that are alike.
 
         `rfind` takes less than half of the time of `in`.
         """
         is_plain = frame.rfind(_RESPONSE_KEY) < 0
         is_plain = is_plain and (self._shows_raw or frame.rfind(_RAW_PART_TYPE) < 0)
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
-            start = frame.rfind(_LAST_NUMBER) + len(_LAST_NUMBER)
-            if frame.endswith(_LAST_END) and frame[start : -len(_LAST_END)].isdigit():
-                return b"".join((frame[:start], b"%d" % next(self._numbers), _LAST_END))
             found = _NUMBER_PATTERN.search(frame)
             if found is not None:
-                start, end = found.span(1)
-                self._head = frame[:start] if start <= MAX_HEAD else b""
-                return b"".join((frame[:start], b"%d" % next(self._numbers), frame[end:]))
+                self._numbered, self._number_key = alike, found[1]
+                start, end = found.span(2)
+                return b"%b%d%b" % (frame[:start], next(self._numbers), frame[end:])
         data = sse.frame_data(frame)
         if data is None or not data.startswith(b"{"):
             return frame
         event = parse_object(data, loads_exact)
         return frame if event is None else self._write_parsed(event, frame)
+
+    def _splice_number(self, frame: bytes) -> bytes:
+        """Give a frame the next number that needs nothing else."""
+        before, key, after = frame.rpartition(self._number_key)
+        return b"%b%b%d%b" % (before, key, next(self._numbers), after.lstrip(b"0123456789"))
 
     def _write_parsed(self, event: Json, frame: bytes) -> bytes:
         """Write a frame that had to be parsed. Upstream numbers all of its events or none."""

@@ -237,4 +237,4 @@ class StreamAnswer(Answer):
 
 
 def _read_frames_of(plan: ExchangePlan) -> FrameReader:
-    return FrameReader(plan.reader, rewrites=plan.hides_raw)
+    return FrameReader(plan.reader, plan.display)

@@ -55,7 +55,7 @@ class TranslatedError(Answer):
             self._buffer += data
 
     async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
-        looks_through_request = self._context.plan.hides_raw
+        looks_through_request = self._context.plan.display.hides_raw
         work = Work(heavy=True) if looks_through_request else Work.on(self._buffer)
         start, body = await work.run(self._told)
         self._context.client.start(start)
@@ -65,7 +65,7 @@ class TranslatedError(Answer):
     def _told(self) -> tuple[Message, bytes]:
         plan, start = self._context.plan, self._start
         errors, encoding = plan.errors, get_header(start["headers"], b"content-encoding")
-        tell = errors.retell if plan.hides_raw else partial(_translate, errors)
+        tell = errors.retell if plan.display.hides_raw else partial(_translate, errors)
         try:
             inflate = Inflater(encoding, plan.event_limit).feed if encoding else bytes
             return tell(start, inflate(bytes(self._buffer)))

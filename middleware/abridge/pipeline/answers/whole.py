@@ -126,7 +126,7 @@ class WholeAnswer(Answer):
         """Replace an answer that cannot be read: pass it on as it came, or send an error where
         nothing unread may get through."""
         if self._plan.hide_unread:
-            is_shown = error is not None and error.message and not self._plan.hides_raw
+            is_shown = error is not None and error.message and not self._plan.display.hides_raw
             shown_error = error if error is not None and is_shown else UNREADABLE
             self._replacement = RefusedAnswer(self._client, self._plan.errors, shown_error)
             return
