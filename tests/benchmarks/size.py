@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tokenize
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -137,12 +138,15 @@ class _UpstreamAtOnce(Upstream):
     """An upstream whose pieces are handed over without awaiting, where they are taken so."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        write_at_once = find_write_at_once(send)
+        write_at_once: Callable[[bytes], bool] | None = None
 
         async def send_at_once(message: Message) -> None:
+            nonlocal write_at_once
             body = message.get("body")
             if not (body and write_at_once is not None and write_at_once(body)):
                 await send(message)
+            if message["type"] == "http.response.start":
+                write_at_once = find_write_at_once(send)
 
         await super().__call__(scope, receive, send_at_once)
 
