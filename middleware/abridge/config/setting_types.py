@@ -48,7 +48,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
 
-_SIZE = re.compile(r"\s*+\d++(\.\d++)?+\s*+[A-Za-z]*+\s*+", re.ASCII)
+_SIZE = re.compile(r"\s*+\d++(\.\d++)?\s*+[A-Za-z]*+\s*+", re.ASCII)
 
 T = TypeVar("T")
 

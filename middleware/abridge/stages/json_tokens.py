@@ -31,10 +31,11 @@ _STRING_REST = {mark: re.compile(rf"(?:[^{mark}\\]++|\\.)*+", re.DOTALL) for mar
 
 _TOKENS = re.compile(
     r'(?:[\s,:{}\[\]]++|"(?:[^"\\]++|\\.)*+"'
-    r"|(?:true|false|null|-?\d++(?:\.\d++)?)(?=[\s,:}\]]))++",
+    r"|(?:true|false|null|-?\d++(?:\.\d++)?)(?=[\s,:}\]])){1,1000}",
     re.DOTALL,
 )
-"""Whole tokens in a row, as all of JSON consists of."""
+"""Whole tokens in a row, as all of JSON consists of. Python before 3.11.5 takes too much where the
+whole is possessive, so their number is limited instead."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^{}\[\]"]++', re.DOTALL)
 """All that are no brackets of these."""

@@ -13,7 +13,7 @@ MAX_SPAN = 220
 
 _FENCE = re.compile(r"^[-*+>\d.) \t]*+(`{3,}+(?=[^`\n]*+$)|~{3,}+)([^\n]*+)$", re.MULTILINE)
 
-_START = re.compile(r"(?:[\s\ufeff]|<[|｜][^|｜<>\s]{1,40}[|｜]>)*+")
+_START = re.compile(r"(?:[\s\ufeff]|<[|｜][^|｜<>\s]{1,40}[|｜]>)*")
 """What may stand before a text: blanks, a mark of the byte order, control tokens."""
 
 _RUN = re.compile("`++")

@@ -18,9 +18,11 @@ _ASKED_AGAIN = {
 }  # fmt: skip
 """Verbs of questions in other languages, and what is done with a question next."""
 
+_PARTICLE = r"(?:out|into|through|at|for|on|up|with|about)\b"
 _TOPIC = re.compile(
-    r"(?P<verb>[A-Z][a-z-]+ing)(?P<particle>(?: (?:out|into|through|at|for|on|up|with|about))*+)"
-    r" (?!that\b|it\b|other |another |(?:the|an?) \w+$)(?P<topic>[\w'’-]+(?: [\w'’.-]+)+?)"
+    rf"(?P<verb>[A-Z][a-z-]+ing)(?P<particle>(?: {_PARTICLE})*)"
+    rf" (?!{_PARTICLE}|that\b|it\b|other |another |(?:the|an?) \w+$)"
+    r"(?P<topic>[\w'’-]+(?: [\w'’.-]+)+?)"
     r"(?: as the .*)?"
 )
 MAX_TOPIC_CHARS = MAX_TITLE_CHARS - max(map(len, _DEEDS)) - 1
