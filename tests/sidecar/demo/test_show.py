@@ -193,7 +193,7 @@ class Terminal:
 
         self.user, self.program = pty.openpty()
         self.resize(columns)
-        self.screen_text = ""
+        self.written = bytearray()
 
     def resize(self, columns: int) -> None:
         import fcntl
@@ -216,8 +216,13 @@ class Terminal:
         with suppress(OSError):  # how a terminal reports that the other end is closed
             async with asyncio.timeout(HANG):
                 data = await loop.run_in_executor(None, os.read, self.user, 1 << 16)
-        self.screen_text += data.decode(errors="replace").replace("\r\n", "\n")
+        self.written += data
         return bool(data)
+
+    @property
+    def screen_text(self) -> str:
+        """Return what was written: a read may end within a character or a line's end."""
+        return self.written.decode(errors="replace").replace("\r\n", "\n")
 
     @property
     def left_behind(self) -> str:
