@@ -428,6 +428,23 @@ class TestOutcomes:
         assert "upstream default: The upstream fell silent." in caplog.text
 
     @pytest.mark.parametrize(
+        ("last", "cause"),
+        [
+            ([], "The connection to upstream ended before the answer did."),
+            ([b"data: {cut\n\n"], "Upstream's answer could not be read."),
+            ([b'data: {"error":{"message":"A secret."}}\n\n'], "no whole answer came"),
+        ],
+        ids=["cut", "garbage", "upstream's own words"],
+    )
+    async def test_the_line_says_what_was_wrong_with_an_answer(
+        self, counted: Counted, caplog: pytest.LogCaptureFixture, last: list[bytes], cause: str
+    ) -> None:
+        app = counted.app(Answer([*chat_stream(THOUGHT, "Hello.")[:5], *last]))
+        await call(app, PATHS["chat"], CHAT)
+        lines = [line for line in caplog.messages if line.startswith("upstream default: ")]
+        assert lines == [f"upstream default: {cause}"]
+
+    @pytest.mark.parametrize(
         ("reported", "output"),
         [((10, 5, 115), 105), ((10, 105, 115), 105), ((10, 105, 0), 105), ((0, 5, 0), 5)],
         ids=["outside", "inside", "a total that is none", "nothing known"],

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from abridge.apis.api import Api, UpstreamApi, WriteError
 from abridge.apis.credentials import Header
+from abridge.apis.endings import UNFINISHED
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.shapes import DROPPED, DropCount, either, fields, rebuild, text
 from abridge.core.conversation import Json
@@ -35,6 +36,14 @@ TURN_PAUSED = ErrorDetail(
 TEXT_CHANGED = ErrorDetail(
     "upstream_error", "Upstream ended a text with different words from those it had streamed."
 )
+
+BREAKS = frozenset(
+    {
+        *(CONNECTION_LOST, ANSWER_TOO_LONG, UNREADABLE, CALL_CHANGED, SECOND_ANSWER),
+        *(TURN_PAUSED, TEXT_CHANGED, UNFINISHED),
+    }
+)
+"""Errors that Abridge finds in an answer. Their words are its own, so that a log may have them."""
 
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""

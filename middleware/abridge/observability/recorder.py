@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from abridge.apis.api import Reader
 from abridge.core.events import (
     ContentDelta,
+    ErrorDetail,
     ErrorReported,
     Event,
     ItemSummary,
@@ -46,6 +47,7 @@ class ExchangeRecorder:
         self.record = record
         self._trace = trace
         self.outcome = "failed"  # by how the answer itself ended
+        self.error: ErrorDetail | None = None  # the first of the answer
         self._metrics = metrics
         self._streams = metrics.streams_open.labels(record.api)
         self._summaries: Iterable[ItemSummary] = ()
@@ -132,15 +134,16 @@ class ExchangeRecorder:
     def _take_usage(self, event: UsageReported, _now: float) -> None:
         self.record.upstream_tokens = event.usage or self.record.upstream_tokens
 
-    def _take_error(self, event: ErrorReported, _now: float) -> None:
-        self.record.note_error(event.error.code)
+    def _take_error(self, event: ErrorReported | ResponseEnded, _now: float) -> None:
+        if event.error is not None:
+            self.error = self.error or event.error
+            self.record.note_error(event.error.code)
 
-    def _take_end(self, event: ResponseEnded, _now: float) -> None:
+    def _take_end(self, event: ResponseEnded, now: float) -> None:
         self.record.upstream_tokens = event.usage or self.record.upstream_tokens
         self._summaries = event.summaries.values()
         self.outcome = "ok" if event.ok and event.error is None else "failed"
-        if event.error is not None:
-            self.record.note_error(event.error.code)
+        self._take_error(event, now)
 
     _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
         ReasoningDelta: _take_reasoning,

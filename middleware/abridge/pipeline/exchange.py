@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from abridge.apis.errors import BREAKS
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
@@ -275,8 +276,14 @@ class Exchange:
             self._plan.summary_tracker.client_left()
         if outcome == "failed":
             record.note_error(SERVER_STOPPING.code)
-            cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
-            _log.warning("upstream %s: %s", record.upstream, cause)
+            _log.warning("upstream %s: %s", record.upstream, self._describe(failure))
+
+    def _describe(self, failure: Exception | None) -> str:
+        """Return why the answer failed, for the log, which gets no words of upstream's."""
+        if isinstance(failure, UpstreamBroken):
+            return str(failure)
+        error = self._recorder.error
+        return error.message if error in BREAKS else "no whole answer came"
 
 
 class _RequestTasks(asyncio.TaskGroup):
