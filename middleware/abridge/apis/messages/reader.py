@@ -139,11 +139,6 @@ class MessageStop:
         self._frame: bytes | None = None
         self._event: Json = {}
 
-    def note(self, event: Json) -> None:
-        """Note an event that may go on with the answer."""
-        if event.get("type") in ("content_block_start", "content_block_delta"):
-            self.is_last_word = False
-
     def take(self, event: Json, frame: bytes | None) -> bool:
         """Take a `message_delta` that says why the answer stops, or one that follows it; return
         whether it was taken."""
@@ -244,10 +239,6 @@ class MessagesReader:
             carried = self._make_frame(event["type"], event)
         elif self._carries_frames:
             carried = with_event_name(frame, event)
-        self._stop.note(event)
-        if unfolded := unfold_start(event):
-            handled = (self._handle(one, None) for one in unfolded if not self._ended)
-            return [made for events in handled for made in events]
         events = self._handle(event, carried)
         block = events[0].part if len(events) == 1 else None
         if event.get("type") == "content_block_delta" and isinstance(block, Block):
@@ -349,6 +340,9 @@ class MessagesReader:
     def _on_message_start(self, event: Json, frame: bytes | None) -> list[Event]:
         """Start the answer. Another one that begins within it fails it, for its blocks would go on
         with those of the first; a start that is only repeated does not."""
+        if unfolded := unfold_start(event):
+            handled = (self._handle(one, None) for one in unfolded if not self._ended)
+            return [made for events in handled for made in events]
         message = event.get("message")
         message_id = string(as_object(message).get("id"))
         if not self._started:
@@ -377,12 +371,14 @@ class MessagesReader:
 
     def _on_block_start(self, event: Json, frame: bytes | None) -> list[Event]:
         content_block, index = event.get("content_block"), event.get("index")
+        self._stop.is_last_word = False
         if not isinstance(content_block, dict):
             return self._count_fault()
         return [*self._ensure_started(), *self._blocks.open(index, content_block, frame)]
 
     def _on_block_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         delta, block = event.get("delta"), self._blocks.find(event.get("index"))
+        self._stop.is_last_word = False
         if not isinstance(delta, dict):
             return self._count_fault()
         if is_lost_fragment(delta, block):
