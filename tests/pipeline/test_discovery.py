@@ -123,6 +123,18 @@ async def test_what_is_found_is_kept_for_a_model(name: str) -> None:
     assert paths == ["responses", "completions", "completions"]
 
 
+@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
+async def test_a_body_that_cannot_be_translated_is_refused(body: bytes) -> None:
+    """Upstream would say only that it does not have the client's API."""
+    found = Answer.json(completion({"content": "Hello."}))
+    upstream = Upstream(NOT_FOUND, found, NOT_FOUND)
+    auto = build_app("mounted", upstream, upstreams=[{"api": "auto"}])
+    await call(auto, "/v1/responses", {**REQUEST, "stream": False})
+    refused = await begin(auto, "/v1/responses", body).finish()
+    assert (refused.status, refused.json["error"]["code"]) == (400, "invalid_json")
+    assert len(upstream.requests) == 2
+
+
 class Server(Upstream):
     """A model server that has a few paths; it answers every other one with 404."""
 
