@@ -93,52 +93,24 @@ class ExchangePlanner:
                 return None
             return self.plan(prepared, requested, summarizer, guard, grace, answered_by=model)
 
-        route = prepared.request.route
+        request, route = prepared.request, prepared.request.route
         style = requested if shows_summary(route) else None
         free = summarizer.name == EXTRACTIVE
-        hide_unread = hides_raw(route) or prepared.translated
         native = None
         translates = route.summary.translate and isinstance(summarizer, CheckedSummarizer)
         if style is not None and not guard.reviews:  # a review sees every summary that is shown
             native = find_native_reasoning(prepared, answered_by, translates=translates)
-        display = self._display(prepared, style)
-        if native is not None:
-            display = show_native(display, native, prepared)
-        omits = prepared.request.wish == "omitted"
-        if (
-            requested is None and not hide_unread and not omits
-        ):  # upstream's answer is left as it is
-            display = replace(display, show_raw=True, show_summary=True)
-        seal = self._envelope_sealer(prepared, display)
-        api = prepared.request.api
-        display = replace(
-            display,
-            seal=seal,
-            carries_text_state=seal is not None and not api.ends_with_text,
-            carries_images=api.carries_images,
-            tells_progress=(
-                not display.shows_thinking and api.wants_progress(prepared.request.scope["headers"])
-            ),
-        )
+        display = self._display(prepared, requested, style, native)
         reader, writer = self._reader_and_writer(prepared, display)
         plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)
         return ExchangePlan(
             reader=reader,
             writer=writer,
-            attribution=prepared.request.api.follow_calls(display),
+            attribution=request.api.follow_calls(display),
             summary_plan=_for_native(plan, native, prepared.summary_language),
-            hide_unread=hide_unread,
+            hide_unread=_hides_unread(prepared),
             display=display,
-            errors=ErrorWriter(
-                prepared.request.api,
-                Record.get(prepared.request.scope).id,
-                prepared.upstream if prepared.translated else None,
-                partial(
-                    repeats_added,
-                    sent=prepared.body,
-                    given=prepared.request.buffered.data or b"",
-                ),
-            ),
+            errors=_error_writer(prepared),
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
@@ -149,14 +121,39 @@ class ExchangePlanner:
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
             tells_status=style is not None and route.summary.status,
-            room=Room(prepared.request.buffered.reserve),
+            room=Room(request.buffered.reserve),
             plan_for=None
             if native is None or answered_by or not depends_on_model(prepared)
             else plan_for,
         )
 
-    def _display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:
+    def _display(
+        self,
+        prepared: PreparedRequest,
+        requested: SummaryStyle | None,
+        style: SummaryStyle | None,
+        native: NativeReasoning | None,
+    ) -> Display:
         """Decide what is shown. `style` is None where no summary is made."""
+        api, display = prepared.request.api, self._requested_display(prepared, style)
+        if native is not None:
+            display = show_native(display, native, prepared)
+        omits = prepared.request.wish == "omitted"
+        if requested is None and not (omits or _hides_unread(prepared)):  # nothing is changed
+            display = replace(display, show_raw=True, show_summary=True)
+        seal = self._envelope_sealer(prepared, display)
+        return replace(
+            display,
+            seal=seal,
+            carries_text_state=seal is not None and not api.ends_with_text,
+            carries_images=api.carries_images,
+            tells_progress=(
+                not display.shows_thinking and api.wants_progress(prepared.request.scope["headers"])
+            ),
+        )
+
+    def _requested_display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:
+        """Return the display that the settings and the request ask for."""
         request, chat = prepared.request, self._settings.chat
         attribution, limits = self._settings.attribution, self._settings.limits
         expose: Exposure = request.route.reasoning.expose
@@ -246,6 +243,21 @@ class ExchangePlanner:
             fallback=_import_fallback() if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
+
+
+def _hides_unread(prepared: PreparedRequest) -> bool:
+    """Return whether an answer that is not read must not pass."""
+    return hides_raw(prepared.request.route) or prepared.translated
+
+
+def _error_writer(prepared: PreparedRequest) -> ErrorWriter:
+    request = prepared.request
+    return ErrorWriter(
+        request.api,
+        Record.get(request.scope).id,
+        prepared.upstream if prepared.translated else None,
+        partial(repeats_added, sent=prepared.body, given=request.buffered.data or b""),
+    )
 
 
 def _for_native(
