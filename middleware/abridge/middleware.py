@@ -75,11 +75,11 @@ from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
-    body_too_large,
     check_model_name,
     decode_body,
     must_decode,
     read_model,
+    too_large,
 )
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
@@ -565,7 +565,7 @@ class AbridgeMiddleware:
         must_know = self._must_know_body(api, scope)
         if buffered.data is None:
             if must_know and not buffered.client_left:
-                raise body_too_large(limit)
+                raise too_large("request body", limit)
             return None
         try:
             return await decode_body(scope, buffered.data, limit)

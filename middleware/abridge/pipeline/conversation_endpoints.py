@@ -27,10 +27,9 @@ from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buf
 from abridge.pipeline.discovery import endpoint_trial
 from abridge.pipeline.request import (
     admit_values,
-    body_too_large,
     check_item_count,
-    conversation_too_large,
     decode_body,
+    too_large,
 )
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.conversations import LocalConversation
@@ -155,7 +154,7 @@ class ConversationEndpoints:
 
     async def _parse(self, scope: Scope, buffered: BufferedBody, work: Work) -> Json:
         if buffered.data is None:
-            raise body_too_large(self._limits.body)
+            raise too_large("request body", self._limits.body)
         data = await decode_body(scope, buffered.data, int(self._limits.body)) or b"{}"
         work.add(data)
         await admit_values(data, work, self._limits.values, buffered.reserve)
@@ -170,7 +169,7 @@ class ConversationEndpoints:
         check_item_count({"items": items}, "items", self._limits.items)
         size = sum(map(len, items))
         if size > self._limits.body:
-            raise conversation_too_large(self._limits.body)
+            raise too_large("conversation", self._limits.body)
         reserve(size)
 
     def _repository(self, scope: Scope) -> ResponseRepository | None:

@@ -308,18 +308,9 @@ def check_item_count(body: Json, field: str, limit: int) -> None:
         )
 
 
-def conversation_too_large(limit: float) -> RequestError:
-    return RequestError(
-        f"The conversation is larger than {int(limit)} bytes.",
-        status=413,
-        code="request_too_large",
-    )
-
-
-def body_too_large(limit: float) -> RequestError:
-    return RequestError(
-        f"The request body is larger than {int(limit)} bytes.", status=413, code="request_too_large"
-    )
+def too_large(what: str, limit: float) -> RequestError:
+    message = f"The {what} is larger than {int(limit)} bytes."
+    return RequestError(message, status=413, code="request_too_large")
 
 
 def check_model_name(name: str, param: str = "model") -> None:

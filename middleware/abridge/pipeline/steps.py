@@ -51,7 +51,7 @@ from abridge.pipeline.request import (
     ApiRequest,
     admit_values,
     check_item_count,
-    conversation_too_large,
+    too_large,
 )
 from abridge.pipeline.request_translation import from_items, scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
@@ -130,7 +130,7 @@ class StepContext:
         with them, or memory is short."""
         size, reserve = sum(map(len, items)), self.request.buffered.reserve
         if size + len(self.request.decoded) > self.limits.body:
-            raise conversation_too_large(self.limits.body)
+            raise too_large("conversation", self.limits.body)
         reserve(size)
         self.work.add(joined := b",".join(items))
         await admit_values(joined, self.work, self.limits.values, reserve)

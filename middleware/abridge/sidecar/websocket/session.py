@@ -30,7 +30,7 @@ from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.asgi import CLOSING
 from abridge.pipeline.body import MemoryBudget
 from abridge.pipeline.inner_call import EVENT_FACTOR
-from abridge.pipeline.request import admit_values, conversation_too_large
+from abridge.pipeline.request import admit_values, too_large
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
     REMEMBERED_BYTES,
@@ -343,7 +343,7 @@ class Session:
 
     def _check_size(self, body: bytes) -> None:
         if len(body) > self._limits.body:
-            raise conversation_too_large(self._limits.body)
+            raise too_large("conversation", self._limits.body)
 
     async def _warm_up(self, create: Create, conversation: Conversation) -> None:
         """Answer a request that wants no output: its conversation is remembered, no model asked."""
