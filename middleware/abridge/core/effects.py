@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from abridge.core.conversation import ItemKey
 from abridge.core.events import ErrorDetail, Event
 from abridge.core.plan import Passage
 
@@ -27,7 +26,6 @@ class RequestPart:
     """Have this part written."""
 
     part_id: int
-    item_key: ItemKey
     passage: Passage
 
 

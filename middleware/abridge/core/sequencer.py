@@ -315,7 +315,7 @@ class Sequencer:
         passage = item.build_passage(part, self._plan)
         self._requested[part.id] = item, part
         self._budget.start_call(part.id, passage)
-        self._effects.append(RequestPart(part.id, item.key, passage))
+        self._effects.append(RequestPart(part.id, passage))
 
     def _is_to_translate(self, part: SummaryPart) -> bool:
         """Return whether a part is surely in another language than its reader's, and may be
