@@ -106,7 +106,10 @@ def _live(api: str, thought: str) -> Script:
 
 def _summary() -> list[bytes]:
     """Return a summary of about a hundred tokens."""
-    text = "**Checking small cases**\n\nI look at the first few sums, see squares, and go on. " * 3
+    text = (
+        "**Checking small cases**\n\nI look at the first few sums, and see that each is a square. "
+        "Odd numbers as corners around a square show why that goes on. By induction I add the next."
+    )
     return _chat("", text, size=12)
 
 

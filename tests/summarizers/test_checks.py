@@ -98,6 +98,24 @@ def test_a_sentence_is_shown_once_the_next_begins_and_the_title_at_once() -> Non
     assert made.feed(" is too heavy", last=True) == " It is too heavy"
 
 
+def test_a_sentence_whose_mark_ended_a_piece_is_shown_with_the_next_piece() -> None:
+    made = checks()
+    made.feed(f"{TITLE}\n\nI add")
+    assert made.feed(" the load.") == ""
+    assert made.feed(" It") == "\n\nI add the load."
+    assert made.feed(" is too heavy.") == ""
+    assert made.feed(" ") == " It is too heavy."
+
+
+def test_a_long_text_without_a_mark_is_shown_before_its_end() -> None:
+    made = checks("detailed", reasoning="")
+    made.feed(f"{TITLE}\n\n")
+    shown = [
+        made.feed(f"word{'abcdefghij'[place % 10] * (place // 10 + 1)} ") for place in range(150)
+    ]
+    assert any(shown)
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from abridge.core.styles import STYLES, SummaryStyle, title_of
 from abridge.summarizers.cleaning import Cleaner, clean
 from abridge.summarizers.form import OPENING_CHARS
+from tests.summarizers.test_cleaning import buffered_chars
 
 PART = "**Comparing routes**\n\nI compare."
 
@@ -75,7 +76,7 @@ def in_pieces(text: str, sizes: list[int], style: SummaryStyle) -> str:
     for size in sizes:
         cleaned += cleaner.feed(text[start : start + size])
         start += size
-    return cleaned + cleaner.feed(text[start:]) + cleaner.end()
+    return cleaned + cleaner.feed(text[start:]) + cleaner.feed("", last=True)
 
 
 @pytest.mark.parametrize("style", ["auto", "detailed"])
@@ -142,14 +143,14 @@ def test_an_opening_that_goes_on_is_released(style: SummaryStyle, unit: str) -> 
     cleaner = Cleaner(style)
     for _ in range(2000):
         cleaner.feed(unit)
-    assert cleaner.buffered_chars <= 2 * OPENING_CHARS + len(unit)
+    assert buffered_chars(cleaner) <= 2 * OPENING_CHARS + len(unit)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", " \n"])
 def test_blanks_after_bold_text_are_held_no_longer_than_an_opening(blank: str) -> None:
     cleaner = Cleaner("concise")
     cleaner.feed("**Comparing routes**" + blank * OPENING_CHARS)
-    assert cleaner.buffered_chars < OPENING_CHARS
+    assert buffered_chars(cleaner) < OPENING_CHARS
 
 
 def test_plain_words_are_not_held_up() -> None:

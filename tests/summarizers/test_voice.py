@@ -42,7 +42,7 @@ UNCHANGED = [
 def test_sentences_begin_with_the_first_person(text: str, expected: str) -> None:
     assert clean(text, "detailed") == expected
     cleaner = Cleaner("detailed")
-    assert "".join(map(cleaner.feed, text)) + cleaner.end() == expected
+    assert "".join(map(cleaner.feed, text)) + cleaner.feed("", last=True) == expected
 
 
 @pytest.mark.parametrize("text", UNCHANGED)

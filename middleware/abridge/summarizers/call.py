@@ -163,8 +163,9 @@ class GuardedCall:
         self._remaining_chars -= len(piece)
         piece = self._plain_text.feed(piece)
         for start in range(0, len(piece), SLICE_CHARS):
+            if start:
+                await asyncio.sleep(0)
             self._clean(piece[start : start + SLICE_CHARS])
-            await asyncio.sleep(0)
 
     @property
     def _is_over(self) -> bool:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
+from abridge.caches import INSTRUCTIONS
 from abridge.core.language import detect_language, is_another_language
 from abridge.core.plan import Passage
 from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN, text_size
@@ -68,6 +70,9 @@ MIN_FOREIGN = 3
 """The least words that a sentence has of the prompt's example, and not of the reasoning, where it
 tells what the example tells."""
 
+GATHERED_CHARS = 200
+"""Characters that wait at most to be cleaned together: within a sentence nothing is shown."""
+
 HELD_CHARS = 32_000
 """Characters that are held at most until it is clear that they are no thinking."""
 
@@ -79,6 +84,9 @@ _SENTENCE = re.compile(
 )
 
 _OPEN_END = re.compile(r"[:：,，;；][*_]*\s*\Z")
+
+_MARK = re.compile(r"[.!?…。！？*_\"'”’)\]」』）\n]")
+"""What a sentence or a title may end with, but for blanks."""
 
 _BLANKS = re.compile(r"\s+")
 
@@ -148,8 +156,8 @@ class Echo:
     """What a text may not repeat: its sequences of five words, or of six characters in scripts
     that write no blanks."""
 
-    def __init__(self, text: str, least: int = MIN_SEQUENCES) -> None:
-        self._known = frozenset(_sequences(text))
+    def __init__(self, known: frozenset[str], least: int = MIN_SEQUENCES) -> None:
+        self._known = known
         self._least = least
         self._pending = ""  # sentences too short to be judged
 
@@ -169,6 +177,11 @@ def _sequences(text: str) -> Iterator[str]:
     wide = sum(len(word) == 1 and WIDE_RUN.match(word) is not None for word in words)
     size = 6 if 2 * wide > len(words) else 5
     return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
+@lru_cache(INSTRUCTIONS)
+def _sequences_of_instructions(instructions: str) -> frozenset[str]:
+    return frozenset(_sequences(instructions))
 
 
 def _key_of(text: str) -> str:
@@ -214,10 +227,12 @@ class Checks:
         self._loops = Loops()
         self._thinking = OwnThinking()
         self._cleaner = Cleaner(passage.style)
-        self._instructions = Echo(instructions, MIN_KNOWN_SEQUENCES)
-        self._hidden = Echo(hidden)
+        self._instructions = Echo(_sequences_of_instructions(instructions), MIN_KNOWN_SEQUENCES)
+        self._hidden = Echo(frozenset(_sequences(hidden)))
         self._example = _long_words(self._style.example) - _long_words(passage.text)
         self._example_key = _key_of(self._style.example)
+        self._gathered = ""  # not yet clean
+        self._follows_mark = False
         self._text = ""  # clean, and not yet read
         self._title: str | None = None if self._style.titled else ""
         self._rejected_title = ""
@@ -235,6 +250,10 @@ class Checks:
             return ""
         loops = self._loops.found_in(text)
         ends = last or loops
+        self._gathered += text
+        if not (self._may_show(text) or ends):
+            return ""
+        text, self._gathered = self._gathered, ""
         self._text += self._cleaner.feed(self._thinking.feed(text, last=ends), last=ends)
         shown = "".join(self._read(last=last, ends=ends))
         if loops:
@@ -243,6 +262,12 @@ class Checks:
             self._fail("not_a_summary")
         self.is_over = self.is_over or last
         return shown
+
+    def _may_show(self, text: str) -> bool:
+        """Return whether with this piece a sentence or a title may be whole."""
+        follows_mark, self._follows_mark = self._follows_mark, _MARK.match(text[-1:]) is not None
+        is_due = follows_mark or len(self._gathered) > GATHERED_CHARS
+        return is_due or _MARK.search(text) is not None
 
     def _read(self, *, last: bool, ends: bool) -> Iterator[str]:
         """Read what came; the words after the last sentence only at the end of the whole text."""

@@ -138,15 +138,6 @@ class Cleaner:
             text = stage.feed(text, last=last)
         return text
 
-    def end(self) -> str:
-        """Return the rest at the end of the text."""
-        return self.feed("", last=True)
-
-    @property
-    def buffered_chars(self) -> int:
-        """Number of characters buffered until more text arrives."""
-        return sum(len(stage.buffer) for stage in self._stages)
-
 
 def clean(text: str, style: SummaryStyle | None = None) -> str:
     """Clean a complete text."""

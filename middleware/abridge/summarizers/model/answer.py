@@ -6,9 +6,9 @@ send reasoning are handled here too. Only what the Reader classifies as content 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
+from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.display import Display
 from abridge.apis.sse import FrameDecoder
 from abridge.core.events import (
@@ -40,7 +40,9 @@ class ModelAnswer:
     def __init__(self, endpoint: ModelEndpoint, max_tokens: int) -> None:
         profile = replace(endpoint.profile, inline_on_responses=False)  # the splitter sees to that
         read = endpoint.api.upstream.translating_reader  # it tells why an answer ended
-        self._reader = read(profile, Display(show_raw=False), 0)
+        display = Display(show_raw=False)
+        self._reader = read(profile, display, 0)
+        self._frames = FrameReader(self._reader, display)
         self._splitter = endpoint.make_splitter()
         self._decoder: FrameDecoder | None = None
         self._body = bytearray()
@@ -93,10 +95,15 @@ class ModelAnswer:
         if not self._has_text:
             raise self.error("empty", "The summarizer model returned no text.")
 
-    def _read_frames(self, frames: Iterable[bytes]) -> str:
-        return self._collect_text(event for frame in frames for event in self._reader.read(frame))
+    def _read_frames(self, frames: list[bytes]) -> str:
+        events: list[Event] = []
+        place = 0
+        while place < len(frames):
+            read, place = self._frames.read(frames, place)
+            events += read
+        return self._collect_text(events)
 
-    def _collect_text(self, events: Iterable[Event]) -> str:
+    def _collect_text(self, events: list[Event]) -> str:
         text = ""
         for event in events:
             pieces = self._splitter.feed(event.text) if isinstance(event, ContentDelta) else []
