@@ -56,15 +56,15 @@ ENGLISH_GRAMMAR = Grammar(
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
         "a all answer answers approach area areas aspect basics beginning case cases cause"
-        " certain chance choice conclusion condition context crux data detail details end example"
-        " examples fact final goal goals hint idea input instance issue issues item items key kind"
-        " level main matter middle need note numbers one option options order other others outcome"
-        " part parts people person place point points possibilities possibility premise previous"
-        " problem problems purpose question questions reason report request response rest result"
-        " results riddle root scenario search section sense sentence side situation"
-        " solution someone start statement step steps strategy stuff sure task text the thing"
-        " things third thought time today tool tools topic total two type used user way ways whole"
-        " word words"
+        " certain chance choice clearly conclusion condition context crux data detail details end"
+        " example examples fact final goal goals hint idea input instance issue issues item items"
+        " key kind level main matter middle need note numbers one option options order other"
+        " others outcome part parts people person place point points possibilities possibility"
+        " premise previous problem problems purpose question questions reason report request"
+        " response rest result results riddle root scenario search section sense sentence side"
+        " situation solution someone start statement step steps strategy stuff sure task text the"
+        " thing things third thought time today tool tools topic total two type used user way ways"
+        " whole word words"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(

@@ -26,7 +26,6 @@ from abridge.summarizers.extractive.titles.drafts import (
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import (
-    MAX_WORDS,
     Grammar,
     clause_wide,
     cut_wide,
@@ -182,7 +181,7 @@ class _Texts:
         counts = {
             noun: min((self._theme.get(word, 0) for word in topic_words(noun.lower())), default=0)
             for noun in found
-            if (grammar.phrase(noun, MAX_WORDS) == noun if grammar else cut_wide(noun))
+            if (grammar.phrase(noun, MAX_TITLE_WORDS) == noun if grammar else cut_wide(noun))
         }
         nouns = sorted(counts, key=lambda noun: (counts[noun], len(noun)), reverse=True)
         nouns = [noun for noun in nouns if counts[noun]]

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from abridge.summarizers.extractive.titles.questions import turn_questions
 
-MAX_WORDS = 13  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
@@ -286,10 +285,7 @@ class Grammar:
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
         return any(
-            len(word) > 2
-            and word not in self._nameless
-            and word[-2:] != "ly"
-            and _SINGLE.search(word)
+            len(word) > 2 and word not in self._nameless and _SINGLE.search(word)
             for word in lowered
         )
 
