@@ -8,10 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_key
+from abridge.summarizers.extractive.titles.drafts import (
+    MAX_CLAUSE_TITLE_WORDS,
+    MAX_TITLE_CHARS,
+    title_key,
+)
 from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
 from abridge.summarizers.extractive.titles.make import make_title
-from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS
+from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
 
 
@@ -94,8 +98,8 @@ def test_what_is_to_be_done_becomes_a_gerund(sentence: str, expected: str) -> No
             "Looking into a kettle that trips the fuse",
         ),
         (
-            "The user says their kettle trips the fuse.",
-            "Looking into why the kettle trips the fuse",
+            'The user asked "How do I fold a fitted sheet?"',
+            "Working out how to fold a fitted sheet",
         ),
     ],
 )
@@ -116,7 +120,7 @@ def test_what_the_user_asks_becomes_the_task(sentence: str, expected: str) -> No
         ),
         (
             "I must verify that the lock is released.",
-            "Checking whether the lock is released",
+            "Verifying that the lock is released",
         ),
         (
             "I need to think about how the user will pay.",
@@ -142,6 +146,7 @@ def test_a_question_is_kept_whole(sentence: str, expected: str) -> None:
         ("When is the tank full?", "Working out when the tank is full"),
         ("Question: does she need a visa for Ireland?",
          "Working out whether she needs a visa for Ireland"),
+        ("Could it be a loose wire?", "Working out whether it could be a loose wire"),
         ("How do we sort the files by date?", "Working out how to sort the files by date"),
     ],
 )  # fmt: skip
@@ -187,11 +192,10 @@ def test_the_heading_of_a_part_is_its_title() -> None:
     ("sentence", "expected"),
     [
         ("Therefore, the second plan is cheaper.", "Concluding that the second plan is cheaper"),
-        ("The invoice does not match the order.",
-         "Finding that the invoice does not match the order"),
-        ("Bread rises because yeast makes gas.", "Explaining why bread rises"),
         ("So the bug is that the parser ignores the header.",
          "Concluding that the parser ignores the header"),
+        ("The answer is that the ferry leaves from the old pier.",
+         "Concluding that the ferry leaves from the old pier"),
     ],
 )  # fmt: skip
 def test_a_short_finding_is_told_whole(sentence: str, expected: str) -> None:
@@ -202,6 +206,7 @@ def test_a_short_finding_is_told_whole(sentence: str, expected: str) -> None:
     ("sentence", "expected"),
     [
         ("Therefore, the answer is 42.", "Settling on 42 as the answer"),
+        ("So the answer is three but people often say two.", "Settling on three as the answer"),
         ("So the next day should be Sunday.", "Settling on Sunday as the next day"),
         ("The answer should be A) the baker.", "Settling on A the baker as the answer"),
         ("I'll go with the slower ferry.", "Settling on the slower ferry"),
@@ -234,8 +239,15 @@ def test_what_is_no_result_is_not_settled_on(sentence: str) -> None:
 
 
 def test_the_last_finding_comes_before_an_earlier_one() -> None:
-    made = title("The first lock is open.", "The second lock is rusty.", "The third lock is empty.")
-    assert made == "Finding that the third lock is empty"
+    made = title("So the first lock is open.", "So the second is.", "So the third lock is empty.")
+    assert made == "Concluding that the third lock is empty"
+
+
+@pytest.mark.parametrize(
+    "sentence", ["So the pump might be stuck.", "The invoice does not match the order."]
+)
+def test_what_is_guessed_or_said_on_the_way_is_no_conclusion(sentence: str) -> None:
+    assert "that" not in title(sentence)
 
 
 def test_a_long_statement_gives_its_whole_subject() -> None:
@@ -261,9 +273,9 @@ def test_a_noun_that_the_whole_passage_has_is_the_topic_where_nothing_else_is() 
 
 
 def test_of_two_findings_the_one_about_the_theme_is_the_title() -> None:
-    body = ["The glacier is melting.", "The road is closed."]
+    body = ["So the glacier is melting.", "So the road is closed."]
     theme = {"glacier": 5, "melting": 4, "road": 1, "closed": 1}
-    assert make_title(body, [], [], theme=theme) == "Finding that the glacier is melting"
+    assert make_title(body, [], [], theme=theme) == "Concluding that the glacier is melting"
 
 
 @pytest.mark.parametrize(
@@ -345,8 +357,27 @@ def test_a_heading_becomes_a_gerund(heading: str, expected: str) -> None:
 )
 def test_a_long_phrase_ends_where_nothing_is_missing(sentence: str) -> None:
     made = title(sentence)
-    assert 3 <= len(made.split()) <= 1 + MAX_WORDS
+    assert 3 <= len(made.split()) <= MAX_CLAUSE_TITLE_WORDS
     assert not re.search(r"\b(?:a|an|the|of|to|in|on|for|and|or|that|by|with|between)$", made)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("I need to find the smallest possible value of c.",
+         "Finding the smallest possible value of c"),
+        ("I need to find the smallest possible value of a + b.",
+         "Finding the smallest possible value"),
+        ("I need to build a shed with a flat roof and two doors behind the house for the bikes.",
+         "Building a shed with a flat roof and two doors"),
+        ("I need to work out a plan to insulate the attic of a wooden house before the winter.",
+         "Working out a plan to insulate the attic of a wooden house"),
+        ("I need to find out what can float on a pond but doesn't dry out in the hot sun at noon.",
+         "Finding out what can float on a pond"),
+    ],
+)  # fmt: skip
+def test_a_phrase_is_cut_between_what_belongs_together(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
 
 
 def test_code_is_kept_whole_and_without_its_marks() -> None:
@@ -355,7 +386,7 @@ def test_code_is_kept_whole_and_without_its_marks() -> None:
 
 
 def test_pronouns_without_what_they_stand_for_are_left_out() -> None:
-    made = title("I need to check it again.", "The valve leaks when the water is hot.")
+    made = title("I need to check it again.", "The valve is old.")
     assert "valve" in made
 
 

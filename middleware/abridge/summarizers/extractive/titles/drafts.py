@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 MAX_TITLE_CHARS = 72
-MAX_TITLE_WORDS = 14
+MAX_TITLE_WORDS = 10
+MAX_CLAUSE_TITLE_WORDS = 12  # of one that tells a question or a result
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
 _WIDE_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word

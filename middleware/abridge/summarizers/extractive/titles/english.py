@@ -55,15 +55,16 @@ ENGLISH_GRAMMAR = Grammar(
     ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
-        "a all answer answers approach area areas aspect basics beginning case cases cause certain"
-        " chance choice conclusion condition context crux data detail details end example examples"
-        " fact final goal goals hint idea input instance issue issues item items key kind level"
-        " main matter need note numbers one option options order other others outcome part parts"
-        " people person place point points possibility premise previous problem problems purpose"
-        " question questions reason report request response rest riddle root scenario section sense"
-        " sentence side situation solution someone start statement step steps strategy stuff sure"
-        " task text the thing things third thought time today topic total two type used user way"
-        " ways whole word words"
+        "a all answer answers approach area areas aspect basics beginning case cases cause"
+        " certain chance choice clearly conclusion condition context crux data detail details end"
+        " example examples fact final goal goals hint idea input instance issue issues item items"
+        " key kind level main matter middle need note numbers one option options order other"
+        " others outcome part parts people person place point points possibilities possibility"
+        " premise previous problem problems purpose question questions reason report request"
+        " response rest result results riddle root scenario search section sense sentence side"
+        " situation solution someone start statement step steps strategy stuff sure task text the"
+        " thing things third thought time today tool tools topic total two type used user way ways"
+        " whole word words"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
@@ -94,28 +95,21 @@ _MODAL = (
     r"|['’]d like to| should| need to| have to| must| want to| plan to|['’]m going to"
     r"| am going to| decided to| needed to| wanted to| can|['’]m trying to)|let(?:['’]?s| me| us)"
     r"|(?:important|crucial|essential|best|better|trying) to"
-    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b))"
+    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,140}, ))"
 )
 
 _GIVEN = (
-    r"(?:(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)? (?:is"
-    r"|was)(?: to)?|(?:i|we)['’]ve been asked to|request to|(?:user|question|problem"
+    r"(?:(?:goal|aim|task|idea|plan|challenge|objective|next step|first step|answer|solution|fix"
+    r"|approach|best way|trick|key|strategy)(?: here| now)? (?:is|was|would be)(?: likely| simply"
+    r"| just)? to|(?:i|we)['’]ve been asked to|request to|(?:user|question|problem"
     r"|task|riddle|puzzle|who|they|she|he) (?:wants?|would like|asks?|asked|needs?|is asking"
     r"|plans?|has)(?: me| us)? to)"
 )
-
-_ORDER = (
-    r"^(?:(?:first|next|then|finally|lastly),? )?"
-    r"(?=(?!\w+ing )\w+ (?:the|a|an|each|how|why|whether)\b)"
-)
-"""The beginning of a sentence whose first word may be a verb, and may be any other."""
 
 _DETOUR = (
     r"(?: ?\b(?:(?:start|begin) (?:off )?by|try(?:ing)? to|attempt to|be able to|make sure to"
     r"|remember to|be sure to|go ahead and|help \w+|go through and))*"
 )
-
-_NEED = rf"\b(?:i|we)(?: just| also)? (?:need|have|want) to{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
 
 _INTENT = rf"\b{_MODAL}{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
 """What a verb in its base form follows that says what the reasoning does next."""
@@ -126,47 +120,24 @@ _TASK = rf"\b{_GIVEN}{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
 _HANDLING = (
     r"(?:(?:look|think)(?! (?:at|into|about|through) (?:how|why|what|where|whether))|read"
     r"|re-read|list|note|show|start|begin|recall|go|break|parse|output|see|say|use|take|put"
-    r"|mention|keep|give|explain|present|denote|let)\b"
+    r"|mention|keep|give|explain|present|denote|let|address|cover|include|provide|structure|pick)\b"
 )
 """Verbs of what is done on the way."""
 
 _USER = r"\b(?:user|person|client|customer|she|he|they)"
 
-_SAYS = r"(?:says?|said|reports|complains|notices|noticed)(?: that)?"
-
-_THEIRS = r"(?=(?:their|his|her|my|our|the|an?|some) )"
-
 _ASKS = r"\b(?:user|question|riddle|problem|puzzle|task)(?: here)?"
 
-_CHECKS = (
-    r"(?:check|verify|confirm|see|make sure|ensure|checking|verifying)(?: (?:if|that|whether))"
-)
-
-_SAID = (
-    r"(?:(?:i|we) (?:think|know|see|believe|recall|remember|guess|suppose|suspect|notice"
-    r"|realize)(?: that)?|it(?:['’]s| is)? (?:seems|appears|follows|turns out|looks like|clear"
-    r"|possible)(?: that)?|i(?:['’]m| am) (?:pretty |fairly |quite )?(?:sure|confident"
-    r"|certain)(?: that)?|(?:this|that|which|it) (?:means|suggests|implies|shows|tells \w+"
-    r"|indicates)(?: that)?|(?:the )?(?:\w+ )?(?:key|point|answer|conclusion|reason|problem|issue"
-    r"|bug|idea|truth|thing|catch|trick|root cause|takeaway|insight)(?: here)? is that|the fact is"
-    r"|note that|given that|i(?:['’]d| would) say(?: that)?)"
-)
-
-_LINK = (
-    r"(?:so|maybe|perhaps|but|and|therefore|thus|hence|also|now|then|because|since|first|second"
-    r"|third|finally|overall|again|however|next|yes|okay|well|for example|for instance|additionally"
-    r"|moreover|in (?:short|summary|conclusion|total|the end|other words|this case|that case|fact)"
-    r"|on the other hand|step \d+:?|at this point|either way|ultimately|alternatively|similarly"
-    r"|(?:the |final |short )*answer:)"
-)
-
-_LEAD = rf"^(?:(?:{_LINK},?|{_SAID},?) )*"
-
 _CONCLUDES = (
-    r"^(?=(?:so|therefore|thus|hence|overall|ultimately|in (?:short|summary|conclusion|the end)"
-    r"|that means|this means|which means|as a result|consequently|(?:it )?turns out|it follows"
-    r"|the (?:answer|conclusion|key|point) is that)\b|(?:the |final |short )*answer:)"
+    r"^(?!.*\b(?:maybe|perhaps|might|may|could|if|unless|assum\w+)\b)"
+    r"(?:(?:so|but|and|therefore|thus|hence|overall|ultimately|that means|this means|which means"
+    r"|as a result|consequently|(?:it )?turns out|it follows"
+    r"|in (?:short|summary|conclusion|the end)"
+    r"|the (?:\w+ )?(?:answer|conclusion|upshot) is that),? ){1,2}"
+    r"(?:(?:[\w'’]+ ){0,5}?(?:is|means|seems|think|know|clear|sure|confident|suggests|implies|shows"
+    r"|follows|out|say) that )?"
 )
+"""What a conclusion begins with that is not a guess."""
 
 _SURELY = (
     r"^(?:(?!\b(?:maybe|perhaps|might|could|may|if|whether|not|alternatively|unless|suppos\w+"
@@ -181,17 +152,18 @@ _RESULT = (
     r"|underlying|remaining|optimal|simplest|probable|specific) )*(?:answer|result|solution"
     r"|diagnosis|number|total|value|conclusion|probability|cause|reason|option|choice|term|word"
     r"|letter|culprit|explanation|cost|sum|price|time|speed|distance|area|volume|age|amount|day"
-    r"|move|fix|difference|count|killer|winner|candidate|next|next one|treatment|finding|step"
-    r"|ratio)(?: (?:of|for|in|per|to) (?:the |a |an |each )?[\w'’-]+)?)(?: here)?(?:['’]s| is| was"
-    r"| are| would be| should be| must be| equals| will be| comes out to| has to be)(?: indeed"
-    r"| likely| probably| actually| simply| still| just| definitely| really|:|,)* (?=\S)(?!that\b)"
+    r"|move|fix|difference|count|killer|winner|candidate|next one|treatment|finding|step"
+    r"|ratio)(?: (?:of|for|in|per|to) (?:the |a |an |each )?[\w'’-]+){0,2})(?: here)?(?:['’]s"
+    r"| is| was| are| would be| should be| must be| equals| will be| comes out to| has to be)"
+    r"(?: indeed| likely| probably| actually| simply| still| just| definitely| really|:|,)*"
+    r" (?=\S)(?!that\b)"
 )
 
 _SETTLES = (
     r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with|choose"
     r"|pick|settle on|stick(?:ing)? with|recommend|bet on|guess|lean(?:ing)? (?:towards?|to)"
     r"|say (?:it['’]s|this is)(?: indeed)?)|(?:fits|matches|lines up|aligns) (?:best |well |most "
-    r"|perfectly |nicely |really well )?(?:with|to)|points? (?:\w+ )?(?:to|towards)|boils down to"
+    r"|perfectly |nicely |really well )?(?:with|to)|points? (?:to|towards)(?! \w+:)|boils down to"
     r"|likely(?: to be)? due to|indicative of|consistent with|suggestive of|characteristic of"
     r"|(?:this|that|it) (?:must be|is called|is known as)) (?:something like )?"
 )
@@ -229,7 +201,7 @@ _VERB = (
     r"(?P<verb>(?:see|know|think(?: about| through)?)(?= (?:how|why|what|where|whether)\b)"
     r"|take (?:a|another) (?:closer )?look at|answer (?:a|the|this) (?:\w+ )?question (?:about|on)"
     r"|(?!(?:see|know|think|take)\b)[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?)"
-    r" (?!(?:as|by|of|with) )"
+    r" (?!(?:as|by|of|with|from) )"
 )
 
 
@@ -246,40 +218,29 @@ _CLAUSE_START = r"(?:^|[,:;] [\"“]?|\b(?:so|then|now|well|question is|asks?|is
 _ASKED = r"(?=(?:how|why|what|whether|where|which|who|when)\b)"
 
 ENGLISH = (
-    *patterns(
-        ENGLISH_GRAMMAR,
-        (rf"(?:{_ORDER}|{_INTENT}|{_TASK}){_CHECKS} ", "Checking whether {object}", 4.2),
-        (rf"{_USER} {_SAYS} {_THEIRS}", "Looking into why {object}", 3.9),
-        (rf"{_USER}['’]s ", "Looking into why the {object}", 3.8),
-        cut="clause",
-    ),
     *patterns(ENGLISH_GRAMMAR,
-              (_TASK + _VERB, "{verb} {object}", 3.9),
-              (rf"{_NEED}(?!{_HANDLING}){_VERB}", "{verb} {object}", 3.6), verbs=_gerund),
+              (_TASK + _VERB, "{verb} {object}", 3.9), verbs=_gerund),
     *patterns(ENGLISH_GRAMMAR,
               (rf"{_INTENT}(?!{_HANDLING}){_VERB}", "{verb} {object}", 3.6),
               verbs=_gerund, first=1.0),
     *patterns(ENGLISH_GRAMMAR,
-              (rf"{_INTENT}(?={_HANDLING}){_VERB}", "{verb} {object}", 3.0),
-              (_ORDER + _VERB, "{verb} {object}", 3.2),
-              (rf"^(?:(?:first |next )?step(?: \w+)?[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)",
-               "{verb} {object}", 3.2), verbs=_known_gerund, first=0.0),
+              (rf"{_INTENT}(?={_HANDLING}){_VERB}", "{verb} {object}", 2.4),
+              ((r"^(?:(?:(?:first|next|then|finally|lastly),? |step )(?:\w+[:.)] )?)?"
+                rf"{_VERB}(?=[^.!?,:;]{{3,50}}\.?$)"), "{verb} {object}", 3.2),
+              verbs=_known_gerund, first=0.0),
     *patterns(ENGLISH_GRAMMAR,
         ((rf"{_CLAUSE_START}(?!what(?:['’]s| is| are| was| were) (?:the|an?) "
          rf"|(?:what|how) (?:about|if)\b|why not){_ASKED}(?P<object>[^?]{{8,}})\?"),
-         "Working out {object}", 3.4), first=2.0),
+         "Working out {object}", 3.4)),
     *_task(
         ((rf"(?:\basks?|\basking|\basked|wants? to (?:know|understand|find out)|{_ASKS} is)"
-          rf"[,:]? (?:me |us )?(?:about )?{_ASKED}"),
+          rf"[,:]? (?:me |us )?(?:about )?[\"“]?"
+          rf"(?:what(?:['’]s| is| are| was| were) (?=(?:the|an?) )|{_ASKED})"),
          "Working out {object}", 3.8),
         (r"^(?:\w+,? )?what(?:['’]s| is| are| was| were) (?P<object>(?:the|an?) [^?]+)\?",
          "Working out {object}", 3.6),
-        (rf"{_USER}['’]s (?P<object>[\w-]+(?: [\w-]+){{0,3}}? \w+ed)\b(?! by)",
-         "Looking into why the {object}", 3.6),
         ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
           r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.7),
-        ((r"\b(?P<noun>riddle|puzzle|brain ?teaser)(?: here)?(?: is)?(?: about|: (?:you|we|i) have"
-          r"|: there (?:is|are)) "), "Solving the {noun} about {object}", 3.9),
         ((rf"(?:{_ASKS}|\bthey|\bshe|\bhe) (?:is asking for|asks? for|asked for|is looking for)"
           r" (?!\d)"), "Looking for {object}", 3.3),
         ((rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)"),
@@ -287,11 +248,12 @@ ENGLISH = (
         ((rf"{_ASKS} (?:(?:reports|describes|is stuck (?:at|on|with)) (?!that\b)"
           r"|(?:has|gets|sees) (?=an? )|(?:is asking|asks|asked|is) about |about |concerns )"),
          "Looking into {object}", 3.0),
+    ),
+    *patterns(ENGLISH_GRAMMAR,
         ((r"\b(?:suspects?|wonder(?:ing)? about|think(?:ing)? about|the question of"
           r"|(?:i['’]m|we['’]re)(?: also)? considering"
           r"|another (?:\w+ )?(?:factor|aspect|point|thing|area|thought) is(?: about)?"
-          r"|(?:what|how) about(?! that| this| it\b)) "), "Considering {object}", 3.2),
-    ),
+          r"|(?:what|how) about(?! that| this| it\b)) "), "Considering {object}", 3.2), first=0.0),
     *_finding("value",
         (_SURELY + _RESULT, "Settling on {object} as the {noun}", 4.6),
         (_SURELY + _SETTLES, "Settling on {object}", 4.4),
@@ -299,23 +261,12 @@ ENGLISH = (
           r"|was) (?:really |indeed |clearly )?(?:the|an?) (?:\w+ )?(?P<noun>cause|reason|culprit"
           r"|answer|choice|option|solution|bottleneck|explanation|conclusion|winner)\b"),
          "Settling on {object} as the {noun}", 4.2),
-        ((r"^(?:[^;:?]*[,:] )?(?P<object>[^,;:?]{4,60}?) is (?:the|an?) (?:\w+ )?(?:cause|reason"
-          r"|answer|solution|explanation|conclusion)\b"), "Settling on {object}", 4.1),
         (_RESULT, "Considering {object} as the {noun}", 3.4),
     ),
-    *patterns(ENGLISH_GRAMMAR,
-        ((rf"\b(?:answer|solution|fix|approach|best way|trick|key|strategy|option|choice|move"
-          rf"|plan|way)(?: here)? (?:is|would be|should be|must be)(?: likely| simply| just)? to "
-          rf"{_VERB}"),
-         "{verb} {object}", 4.5), verbs=_gerund, late=True),
-    *_finding("clause",
-        (rf"{_CONCLUDES}{_LEAD}", "Concluding that {object}", 4.0),
-        ((rf"{_LEAD}(?P<object>[^,;:]{{8,70}}?),? (?:because|since|due to) "),
-         "Explaining why {object}", 3.5),
-        (rf"{_LEAD}(?!.*\d)", "Finding that {object}", 2.8),
-    ),
+    *_finding("clause", (_CONCLUDES, "Concluding that {object}", 4.0)),
     *_finding("frequent",
-        ((r"(?<=\b[Tt]he )(?!way|first|last|second)(?:[a-z'’-]+ ){0,3}?[a-z]{4,}"
+        ((r"(?<=\b[Tt]he )(?!way|first|last|second)"
+          r"(?:(?!the |an? )[a-z'’-]+ ){0,3}?[a-z]{4,}(?<!ed)"
           r"(?=[.,;:]| (?:is|are|was|were|has|have|of|in|on|at|and|or|to|for|with|from|can|will"
           r"|would|must)\b)"),
          "Looking into the {object}", 1.5)),

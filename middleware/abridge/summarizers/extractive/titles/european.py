@@ -99,15 +99,11 @@ _SO = (
 _ROMANCE_ARTICLES = "les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli |uno "
 
 
-def _romance(choose: str, answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
+def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
     """Return the patterns of a language, with the verbs of its titles."""
     drawn = rf"^(?:{_SO})[, ]+"
     claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return (
-        *patterns(
-            _ROMANCE,
-            (r"\b(?:hésite|duda|hesita|esita) (?=entre |tra |fra )", f"{choose} {{object}}", 3.8),
-        ),
         *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.6)),
         *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
         *patterns(_ROMANCE, (drawn, claim, 4.0), cut="clause", late=True),
@@ -119,10 +115,10 @@ def _romance(choose: str, answer: str, claim: str, topic: str) -> tuple[Pattern,
     )
 
 
-FRENCH = _romance("Choisir", "Déterminer", "Conclure que", "Examiner")
-SPANISH = _romance("Elegir", "Averiguar", "Concluir que", "Analizar")
-PORTUGUESE = _romance("Escolher", "Descobrir", "Concluir que", "Analisar")
-ITALIAN = _romance("Scegliere", "Capire", "Concludere che", "Analizzare")
+FRENCH = _romance("Déterminer", "Conclure que", "Examiner")
+SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
+PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
+ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
 
 RUSSIAN = patterns(
     Grammar(
@@ -208,8 +204,6 @@ GERMAN = (
           r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
           r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
          "Klären, {how} {object} {verb}", 3.5),
-        (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
-         "Wunsch: {object}", 3.3),
     ),
     *patterns(
         _GERMAN,

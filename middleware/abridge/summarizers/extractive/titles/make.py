@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
+    MAX_CLAUSE_TITLE_WORDS,
     MAX_TITLE_CHARS,
     MAX_TITLE_WORDS,
     Draft,
@@ -25,7 +26,6 @@ from abridge.summarizers.extractive.titles.drafts import (
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import (
-    MAX_WORDS,
     Grammar,
     clause_wide,
     cut_wide,
@@ -46,7 +46,7 @@ LATE_SCORE = 0.35  # the same for each sentence that comes after a finding
 SETTLED_SHARE = 0.5  # of both for what is settled on, which may be said at the beginning
 ASIDE_SCORE = 0.5  # off the score of a finding that the first and the last sentence do not share
 CUT_SCORE = 0.3  # off the score of a phrase that goes on
-HALVED_SCORE = 1.2  # off the score of one that says something else without what follows
+HALVED_SCORE = 0.8  # off the score of one that says something else without what follows
 THEME_SCORE = 0.8  # for what the whole passage is about
 MAX_THEME_COUNT = 4  # sentences with a word from which it is wholly what a passage is about
 WEAK_SCORE = 3.0  # up to which a title says less than what the whole is about
@@ -59,7 +59,7 @@ _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _ARTICLES = words_of("the a an each all this these in if der die das ein eine")
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 _HALVED_BEFORE = words_of(
-    "that who whose which of or than versus vs it them this these i we you he she they"
+    "that who whose which of and or than versus vs it them this these i we you he she they"
 )
 """Words that bring what a phrase cannot do without."""
 
@@ -181,7 +181,7 @@ class _Texts:
         counts = {
             noun: min((self._theme.get(word, 0) for word in topic_words(noun.lower())), default=0)
             for noun in found
-            if (grammar.phrase(noun, MAX_WORDS) == noun if grammar else cut_wide(noun))
+            if (grammar.phrase(noun, MAX_TITLE_WORDS) == noun if grammar else cut_wide(noun))
         }
         nouns = sorted(counts, key=lambda noun: (counts[noun], len(noun)), reverse=True)
         nouns = [noun for noun in nouns if counts[noun]]
@@ -219,25 +219,39 @@ def _form(
         thing = clause_wide(thing) if pattern.part == "clause" else cut_wide(thing)
     else:
         rest = pattern.form.format(**{**groups, "verb": verb, "object": ""})
-        cut = getattr(pattern.grammar, pattern.part)
-        room = min(MAX_WORDS, MAX_TITLE_WORDS - len(rest.split()))
         if pattern.grammar.measures:
             thing = re.sub(pattern.grammar.measures, "", thing)
-        begins = (found.start("object") if "object" in groups else found.end()) == 0
-        if begins or thing.partition(" ")[0].lower() in pattern.grammar.clauses:
+        asks = thing.partition(" ")[0].lower() in pattern.grammar.clauses
+        if asks or (found.start("object") if "object" in groups else found.end()) == 0:
             thing = _uncapitalized(thing, names, pattern.grammar)
-        whole = thing
-        thing = cut(whole, room)
-        while thing and len(thing) + len(rest) > MAX_TITLE_CHARS:
-            room = len(thing.split()) - 1
-            thing = cut(whole, room)
-        cut_off = _loss_of_cut(whole, thing)
-        shorter = cut(whole, len(thing.split()) - 1) if cut_off == HALVED_SCORE else ""
-        if len(shorter.split()) > 2 and _loss_of_cut(whole, shorter) < cut_off:
-            thing, cut_off = shorter, CUT_SCORE
+        is_clause = asks or pattern.part in ("clause", "value")
+        thing, cut_off = _cut(
+            getattr(pattern.grammar, pattern.part), thing, rest, is_clause=is_clause
+        )
     if "verb" in groups and not verb:
         return "", 0.0
     return _fill(pattern, groups | {"verb": verb}, thing), cut_off
+
+
+def _cut(
+    cut: Callable[[str, int], str], whole: str, rest: str, *, is_clause: bool
+) -> tuple[str, float]:
+    """Cut a phrase so that it fits with the rest of a title, and say what it loses by that.
+
+    One that would say something else without what follows may be a little longer, or is cut before.
+    """
+    long_room = MAX_CLAUSE_TITLE_WORDS - len(rest.split())
+    room = long_room if is_clause else MAX_TITLE_WORDS - len(rest.split())
+    thing = cut(whole, room)
+    while thing and len(thing) + len(rest) > MAX_TITLE_CHARS:
+        thing = cut(whole, len(thing.split()) - 1)
+    loss = _loss_of_cut(whole, thing)
+    if loss == HALVED_SCORE:
+        for other in (cut(whole, long_room), cut(whole, len(thing.split()) - 1)):
+            fits = len(other) + len(rest) <= MAX_TITLE_CHARS and len(other.split()) > 2
+            if fits and _loss_of_cut(whole, other) < loss:
+                return other, CUT_SCORE
+    return thing, loss
 
 
 def _loss_of_cut(whole: str, thing: str) -> float:

@@ -18,7 +18,7 @@ from abridge.summarizers.extractive.titles.phrases import Grammar
 TASK_SCORE = 1.5  # for what the first part of all says of the task
 DATA_SCORE = -0.4  # for what that part states, which is often given
 
-Part = Literal["phrase", "clause", "subject", "value", "frequent"]
+Part = Literal["phrase", "clause", "value", "frequent"]
 
 
 @dataclass(frozen=True)

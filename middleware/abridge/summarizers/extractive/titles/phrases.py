@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from abridge.summarizers.extractive.titles.questions import turn_questions
 
-MAX_WORDS = 13  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
@@ -29,7 +28,9 @@ _LIST = re.compile(rf",\s[\w'’-]+(?: [\w'’-]+)?,|{_PAIR}")
 _QUOTED = re.compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = re.compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
 _OPTION = re.compile(r"\b([A-E])\)")
-_ASKED_IF = re.compile(r"\b(asks?|asked|asking|know|wondering|unsure) if\b")
+_ASKED_IF = re.compile(
+    r"\b(asks?|asked|asking|know|wondering|unsure|check|verify|confirm|see) if\b"
+)
 _WHAT_TO_DO = re.compile(
     r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
     r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
@@ -53,11 +54,6 @@ def plain(text: str) -> str:
 
 
 _NONE: frozenset[str] = frozenset()
-_UNTURNED = frozenset({"does", "did"})
-"""Words of a question that was not turned around."""
-
-_PAIRING = frozenset({"between", "combination"})
-"""Words that want two things."""
 _LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
 """Ends of words that begin no result."""
 
@@ -110,13 +106,14 @@ class Grammar:
             is_formula = stop is not None and stop[0] in _FORMULA_CHARS
             return "" if is_formula else self._cut_clause(words, lowered, room)
         end = self._end_of_clause(lowered, room)
-        while end > 0 and not self._may_end(lowered, end, room):
+        after = "=" if stop and stop[0] in _FORMULA_CHARS else ""
+        while end > 0 and not self._may_end([*lowered, after], end, room):
             end -= 1
         return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
 
     def value(self, text: str, room: int) -> str:
         """Return a result, which goes to the clause's end or to a preposition; else empty."""
-        words, lowered = self._whole(text)
+        words, lowered = self._whole(text.partition(" but ")[0])
         while len(words) > room:
             cut = self._last(lowered, self.breaks | self.links)
             words, lowered = words[:cut], lowered[:cut]
@@ -229,33 +226,36 @@ class Grammar:
         return end
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
-        following = lowered[end] if end < len(lowered) else ""
-        cuttable = len(following) < 2 or following in self._cuts
+        following = lowered[end]
+        cuttable = not following.isalnum() or following in self._cuts
         before, last = ["", *lowered][end - 1 : end + 1]
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
-        is_half = not _PAIRING.isdisjoint(lowered[:end]) and "and" not in lowered[:end]
         is_bare = last.isdigit() and (
             before.endswith("ing") or before in self.verbs | self.links - {"to", "and", "or"}
         )
-        is_half |= (
-            last.isdigit() and lowered[end + 1 : end + 2] != [] and lowered[end + 1].isdigit()
-        )
+        is_half = last.isdigit() and lowered[end + 1 : end + 2] != [] and lowered[end + 1].isdigit()
         is_open = is_loose or is_half or is_bare
-        return end <= room and cuttable and not is_open and self._is_strong(last)
+        is_symbol = before == "of" and len(last) == 1 and not following
+        is_end = cuttable and not is_open and (is_symbol or self._is_strong(last))
+        return end <= room and is_end
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
         end = self._first(lowered, self.breaks, 1)
-        links = self.links - {"and", "or", "than", "of"}  # what they join may belong together
-        while end > 3 and (end > room or not self._may_close(lowered[:end])):
+        links = self.links - {"and", "or", "than", "of", "up", "out"}  # what they join may be one
+        points = self.pronouns - self.persons
+        while end > 3 and (
+            end > room or not self._may_close(lowered[:end]) or not points.isdisjoint(lowered[:end])
+        ):
             end = self._last(lowered[:end], links, 4)
-            end -= lowered[end - 1] in ("and", "or")
+            end -= lowered[end - 1] in ("and", "or", "but")
         kept = lowered[:end]
         if (
             end < 3
-            or not (self.pronouns - self.persons).isdisjoint(kept)
+            or not points.isdisjoint(kept)
             or not self._may_close(kept)
+            or (end == 3 and not self._names(kept[1:]))
         ):
             return ""
         is_cut = end < len(words) and lowered[end] in self.links - {"and", "but", "or", "so"}
@@ -264,13 +264,13 @@ class Grammar:
         )
         names = not self.capitals or any(word[0].isupper() for word in words[1:end])
         ends = not self.capitals or kept[-1][-1] in "tn" or kept[-1] in self.finite
-        ends &= _UNTURNED.isdisjoint(kept)
         is_half = is_cut and (kept[-1] in self.plural or not has_verb)
         return " ".join(words[:end]) if names and ends and not is_half else ""
 
     def _may_close(self, lowered: list[str]) -> bool:
         """Return true if a clause may end so: "what the fourth one is" may."""
-        copula = lowered[0] in ("what", "who", "where") and lowered[-1] in ("is", "are", "was")
+        ends = ("is", "are", "was", "be", "next")
+        copula = lowered[0] in ("what", "who", "where") and lowered[-1] in ends
         return copula or lowered[-1] == "where" or self._is_strong(lowered[-1])
 
     def may_be_verb(self, word: str) -> bool:

@@ -47,14 +47,16 @@ def _turn(found: re.Match[str]) -> str:
     if asked == "whether" and auxiliary in ("is", "are", "was", "were"):
         return found[0]
     if auxiliary in ("is", "are", "was", "were"):
-        is_short = len(words) <= MAX_SHORT + 1 and words[0].lower() in _NO_VERBS_AFTER
-        turned = [*words[:-1], auxiliary, words[-1]] if is_short and words[2:] else []
+        is_short = 2 < len(words) <= MAX_SHORT + 1 and words[0].lower() in _NO_VERBS_AFTER
+        is_turned = is_short and words[-2].lower() not in _NO_VERBS_AFTER
+        turned = [*words[:-1], auxiliary, words[-1]] if is_turned else []
         return " ".join([asked, *turned]) if turned else found[0]
-    at = _find_verb(words)
+    is_person = words[0].lower() in _PERSONS
+    at = 1 if is_person else words.index("be") if "be" in words[:4] else _find_verb(words)
     subject, verb, rest = words[:at], words[at : at + 1], words[at + 1 :]
     if not subject or not verb:
         return found[0]
-    if subject[0].lower() in _PERSONS and len(subject) == 1:
+    if is_person:
         return " ".join([asked, "to", *verb, *rest]) if auxiliary != "did" else found[0]
     return " ".join([asked, *subject, _inflect(auxiliary, verb[0]), *rest])
 

@@ -30,8 +30,8 @@ _TAIL = re.compile(r"(.{12,}) (?:from|in|on|for|with|at|by|after|before|since) .
 
 _STUDIES = words_of(
     "Analyzing Answering Checking Comparing Computing Concluding Considering Determining Examining"
-    " Explaining Figuring Finding Identifying Inspecting Looking Reviewing Settling Solving Tracing"
-    " Understanding Verifying Weighing Working"
+    " Explaining Exploring Figuring Finding Identifying Inspecting Looking Reviewing Settling"
+    " Solving Tracing Understanding Verifying Weighing Working"
 )
 """Verbs of which a topic needs no more than the object."""
 
