@@ -117,15 +117,14 @@ _TASK_NOUNS = "question|problem|riddle|puzzle|query|task|request|issue"
 
 META = Cue(
     spaced=(
-        rf"concise|brief|(?:answer|response) structure|verbose|formatting|chit-chat"
-        rf"|in the (?:answer|response|reply)|boxed|bullet"
+        rf"concise|formatting|boxed"
         rf"|(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)"
         rf"|(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})"
         rf"|(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)"
         rf"|(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})"
-        rf"|make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the"
+        rf"|step by step|the (?:user|prompt) said|as per the"
         rf"|(?:should|must) (?:not )?(?:give|share|offer|include|tell)|make sure"
-        rf"|summari[sz]e (?:it|this|the)|i['’]m done|write final|to be (?:sure|safe|clear)"
+        rf"|to be (?:sure|safe|clear)"
         rf"|(?:point|spell|write) (?:that|this|it) (?:out|down)|go(?:ing)? with (?:that|it)"
         rf"|(?:answer|response|reply|draft|output|say): ?[\"“]|antworten|beantworten|formulier\w*"
         rf"|zusammenfassen|sicherstellen|sicherzustellen|duze|siezen|ich schreibe|in der antwort"

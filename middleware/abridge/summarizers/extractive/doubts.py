@@ -28,14 +28,13 @@ THINKING_ALOUD = re.compile(
 """Starts of sentences that only think aloud."""
 
 RETRACTION = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong"
-    r"|no(?! (?!that|this|it|wait)\w)|scratch that|correction|never ?mind|not (?:needed|required"
-    r"|relevant|quite|exactly|necessarily|necessary|right|true|likely|possible|used|a (?:problem"
-    r"|concern|bug|real)|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems"
-    r"| looks)? (?:not|wrong|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t"
-    r"|doesn['’]t|won['’]t|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong"
-    r"|made a mistake|mis\w+|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if"
-    r"|maybe|two)|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong|never ?mind"
+    r"|no(?! (?!that|this|it|wait)\w)|not (?:needed|relevant|quite|exactly|necessarily|right|true"
+    r"|likely|possible|used|a (?:problem|concern|bug)|an issue))\b|(?:that|this|it)(?:['’]s| is"
+    r"| was| seems| looks)? (?:not|wrong|incorrect|impossible|vague|too|off|odd|can['’]t|isn['’]t"
+    r"|doesn['’]t|won['’]t|contradicts?|fails)|i (?:messed|was wrong|made a mistake|mis\w+"
+    r"|must have|forgot)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)"
+    r"|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
     r"|das (?:stimmt|geht|schafft|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)"
     r"|erreur|en fait|espera|en realidad|aspetta|in realtà|não|na verdade|нет|неверно"
     r"|на самом деле)\b|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니"
@@ -45,7 +44,7 @@ RETRACTION = re.compile(
 
 SECOND_THOUGHT = re.compile(
     r"\W*(?:(?:but|and|oh|ah|okay|ok|well|um+)\b[,.\s…—-]*)*(?:wait|hold on|h+m+|actually|unless"
-    r"|or (?:maybe|perhaps)|(?:good|fine|great|ok(?:ay)?|perfect)[.!]|so (?:ok(?:ay)?|fine|good)\b"
+    r"|or (?:maybe|perhaps)|so (?:ok(?:ay)?|fine|good)\b"
     r"|probably (?:ok|fine)|(?:that|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)"
     r"|but (?:i['’]m not|hold|maybe|how|why|what|does|is)|moment|warte|halt|hm|eigentlich"
     r"|oder (?:doch|vielleicht)|attends|mais|espera|pero|стоп|подожди)\b|\W*(?:(?:good|fine|great"

@@ -127,7 +127,9 @@ class _Scorer:
         ponders = tells and not (sound or following) and own > doubts.NO_SCORE
         announces = not sound and ((ponders and opens) or doubts.announces(lower))
         shown = sound or announces
-        score += self._score_theme(words) + self._score_form(text, position, wide=wide)
+        form = score_form(text, sentence, wide=wide)
+        score += max(form, CONSEQUENCE_FORM) if self._draws[position] else form
+        score += self._score_theme(words)
         score += AFTER_HIDDEN_SCORE * self._hidden[max(0, position - 1)]
         score += ANNOUNCING_SCORE if announces else own + following
         return Candidate(
@@ -191,12 +193,6 @@ class _Scorer:
             if cue is cues.CONCLUSION and not concludes:
                 concludes = leading and not is_meta
         return score, concludes
-
-    def _score_form(self, text: str, position: int, *, wide: bool) -> float:
-        score = score_form(text, self._sentences[position], wide=wide)
-        if score < CONSEQUENCE_FORM and self._draws[position]:
-            return CONSEQUENCE_FORM
-        return score
 
     def _score_theme(self, words: frozenset[str]) -> float:
         """Score up to 1.5 for topic words that other sentences use too."""
