@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from abridge.summarizers.extractive import doubts
 from abridge.summarizers.extractive.doubts import (
-    DISMISSAL,
-    HYPOTHESIS,
     announces,
     is_nod,
     score_following,
@@ -65,7 +58,7 @@ def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None
     "text",
     [
         *("is it the cache?", "这是缓存吗？", "let me see.", "maybe it is the cache.", "okay."),
-        *("don't confirm there is a code.", "i think i'm confident now.", "duplicates again."),
+        *("don't confirm there is a code.", "i think i'm confident now."),
     ],
 )
 def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
@@ -73,15 +66,9 @@ def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        'what about "the root of it"?',
-        "connection c sounds best.",
-        "that looks right at first.",
-        "verbindung c klingt am besten.",
-    ],
+    "text", ['what about "the root of it"?', "that looks right to me.", "it all makes sense now."]
 )
-def test_questions_and_first_impressions_are_doubted(text: str) -> None:
+def test_questions_and_nods_are_doubted(text: str) -> None:
     assert score_own(text, text) <= -3
 
 
@@ -107,7 +94,9 @@ def test_what_names_nothing_announces_nothing(text: str) -> None:
     assert not announces(text)
 
 
-@pytest.mark.parametrize("text", ["okay.", "let me think.", "i'll proceed.", "good."])
+@pytest.mark.parametrize(
+    "text", ["okay.", "let me think.", "i'll proceed.", "good.", "let me try to answer it."]
+)
 def test_a_nod_says_nothing(text: str) -> None:
     assert is_nod(text)
 
@@ -115,54 +104,3 @@ def test_a_nod_says_nothing(text: str) -> None:
 def test_a_quoted_question_is_no_question() -> None:
     text = 'the riddle asks: "what did i pay?"'
     assert score_own(text, text) == 0
-
-
-@pytest.mark.parametrize("text", ["bad idea.", "not needed here.", "that won't work.", "不可行。"])
-def test_a_short_sentence_dismisses_its_paragraph(text: str) -> None:
-    assert DISMISSAL.fullmatch(text)
-
-
-@pytest.mark.parametrize("text", ["suppose n is even.", "case 2: n is odd.", "假设缓存为空。"])
-def test_suppositions_are_known(text: str) -> None:
-    assert HYPOTHESIS.match(text)
-
-
-PATTERNS = (
-    doubts.THINKING_ALOUD,
-    doubts.SHRUG,
-    doubts.HYPOTHESIS,
-    doubts.DISMISSAL,
-    doubts.CONSEQUENCE,
-    doubts.RETRACTION,
-    doubts.SECOND_THOUGHT,
-)
-
-SOURCE = "|".join(pattern.pattern for pattern in PATTERNS)
-
-PIECES = st.tuples(
-    st.sampled_from(sorted({*re.findall(r"[^\W\d_]+", SOURCE), "7", "x_y", "…"})),
-    st.sampled_from([" ", " ", "", ", ", "-", "'", "’s ", ". ", "! "]),
-).map("".join)
-
-OPENINGS = st.lists(PIECES, max_size=6).map("".join) | st.sampled_from(PATTERNS).flatmap(
-    st.from_regex
-)
-
-
-@given(OPENINGS)
-def test_what_a_pattern_matches_begins_as_they_all_do(text: str) -> None:
-    if any(pattern.match(text) for pattern in PATTERNS[:5]):
-        assert doubts.BEGINNING.match(text)
-
-
-@given(OPENINGS, OPENINGS)
-def test_doubts_are_those_found_pattern_by_pattern(lower: str, following: str) -> None:
-    begins = doubts.BEGINNING.match(lower) is not None
-    assert score_own(lower, lower, begins=begins) == score_own(lower, lower)
-    alone = score_following(following)
-    if doubts.RETRACTION.match(following):
-        assert alone == -4.0
-    elif doubts.SECOND_THOUGHT.match(following):
-        assert alone == -2.5
-    else:
-        assert alone == 0.0

@@ -384,6 +384,20 @@ def test_the_recorded_counting_of_letters_comes_to_three() -> None:
     assert part(text, "concise").endswith("answer is 3.")
 
 
+def test_a_refusal_is_told() -> None:
+    text = (
+        "The user asks for a script that guesses the landlord's password. The router is not theirs "
+        "and nobody allowed them to enter it. So must refuse. A list of contracts of their own "
+        "could help them more than that."
+    )
+    assert "must refuse" in part(text).lower()
+
+
+def test_a_sentence_of_two_words_is_told_only_as_an_answer() -> None:
+    assert "Two requests" not in part(f"Two requests. {ENGLISH}")
+    assert "Two pumps." in part("How many pumps does the large tank have? Two pumps.")
+
+
 async def test_it_reports_zero_tokens() -> None:
     summary = [
         piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))
@@ -471,11 +485,6 @@ def test_no_part_ends_with_a_question_or_with_a_note_on_how_to_answer() -> None:
     assert "keep it short" not in body
 
 
-def test_what_answers_a_question_that_is_left_out_is_left_out() -> None:
-    text = "The proxy? The response says no-store, so no."
-    assert "so no" not in part(f"{ENGLISH}\n\n{text}")
-
-
 def test_a_question_is_told_with_its_answer_in_the_same_words() -> None:
     text = (
         "Which of the two pumps fills the large tank first? "
@@ -484,12 +493,8 @@ def test_a_question_is_told_with_its_answer_in_the_same_words() -> None:
     assert part(f"{ENGLISH}\n\n{text}").endswith(text)
 
 
-def test_a_list_is_told_with_the_line_that_announces_it_or_not_at_all() -> None:
+def test_a_list_is_not_told_without_the_line_that_announces_it() -> None:
     items = "- Raise the size of the buffer to four megabytes.\n- Read the file in small pieces."
-    announced = part(
-        f"The parser fails on large files. There are two fixes for the parser:\n{items}"
-    )
-    assert "fixes for the parser: Raise the size" in announced
     assert "Raise the size" not in part(f"The parser fails on large files. Fixes:\n{items}")
 
 

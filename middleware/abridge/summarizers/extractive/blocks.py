@@ -26,6 +26,9 @@ _CODE = re.compile(
 )
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
+_GLUED_HEADING = re.compile(r"\*\*(?<=[.!?]\*\*)([^*\n]{2,80}\*\*)$", re.MULTILINE)
+_RECORD = re.compile(r"^(?:\w+: .*\n)?\w+: \w+://.*(?:\n\w+: .*)*", re.MULTILINE)
+"""A result of a search: lines of fields, one of which is an address."""
 
 _LIST_MARK = re.compile(
     r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(（]\d{1,2}[)）]|[①-⑳])\s*"
@@ -54,6 +57,7 @@ class ProseBlock:
 def split_blocks(text: str) -> Iterator[ProseBlock]:
     """Yield the blocks of prose in order."""
     announced = False
+    text = _GLUED_HEADING.sub(r"\n**\1", _RECORD.sub("", text))
     for line in _join_wrapped(text):
         block = _parse(line)
         if block.is_item:
@@ -77,7 +81,8 @@ def _join_wrapped(text: str) -> Iterator[str]:
             block = f"{block} {bare}"
             continue
         if block:
-            yield block
+            is_half = toggles and not _LINE_END.search(block, max(0, len(block) - 4))
+            yield f"{block}:" if is_half else block
         block = bare if legible else ""
     if block:
         yield block

@@ -10,7 +10,7 @@ ends. What an earlier part has said is not said again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
@@ -34,8 +34,7 @@ SAME_SHARE = 0.62  # share of its words from which a sentence says the same as a
 
 MAX_OPENING = 4  # the most sentences that state the task
 MIN_OPENING_PLACES = 3  # sentences of a part from which it has such an opening
-OPENING_SHARE = 0.5  # of the room, which they may take with their question
-STATED_SHARE = 0.4  # of the room, which they may take without one
+OPENING_SHARE = 0.5  # of the room, which they may take
 
 Run = list[Candidate]
 
@@ -69,9 +68,7 @@ class Choice:
             if not one.asks and (not one.sound or repeats(one, run)):
                 break
             run.append(one)
-        while len(run) > 1 and _size(run) > self.room * (
-            OPENING_SHARE if run[-1].asks or run[-1].is_task else STATED_SHARE
-        ):
+        while len(run) > 1 and _size(run) > self.room * OPENING_SHARE:
             run.pop()
         return run
 
@@ -123,8 +120,8 @@ class Choice:
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
         first, last = run[0], run[-1]
-        worth = sum([one.score - SENTENCE_COST for one in run]) + _end_score(last)
         before = self.candidates.get(first.position - 1)
+        worth = sum([one.score - SENTENCE_COST for one in run]) + _end_score(last)
         if first.position - 1 in self.chosen:
             return worth + NEIGHBOUR_SCORE - RUN_COST * first.opens
         worth += NEIGHBOUR_SCORE if last.position + 1 in self.chosen else -RUN_COST
@@ -133,7 +130,7 @@ class Choice:
             earlier = (one for one in self.chosen.values() if one.position < first.position)
             worth += FIRST_OPENING_SCORE * (not any(one.opens for one in earlier))
         if before is not None:
-            worth += BOUND_SCORE * first.bound + UNASKED_SCORE * before.announces
+            worth += BOUND_SCORE * first.bound + UNASKED_SCORE * before.asks
         return worth
 
     @property
@@ -155,10 +152,6 @@ class Choice:
         }
         self.room -= _size(run)
         self.places -= len(run)
-
-    def hangs(self, one: Candidate) -> bool:
-        """Return true for a question or an intention of which nothing that follows was chosen."""
-        return one.announces and one.position + 1 not in self.chosen and len(self.chosen) > 1
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much. The conclusion of all is told
@@ -209,15 +202,7 @@ def choose_sentences(
     )
     shown = {one.position: one for one in candidates if one.sound or one.announces}
     choice = Choice(shown, told, rules.max_chars, rules.min_chars, places, is_last)
-    opening = choice.find_opening()
-    choice.take(opening)
+    choice.take(choice.find_opening())
     choice.take(choice.find_ending())
     choice.fill()
-    if choice.is_short:
-        choice.candidates |= {
-            one.position: replace(one, sound=True, announces=False)
-            for one in candidates
-            if one.tentative
-        }
-        choice.fill()
-    return [one for one in choice.chosen.values() if one in opening or not choice.hangs(one)]
+    return list(choice.chosen.values())

@@ -11,7 +11,6 @@ A sentence is searched for the cues of its kind of script alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 
 class Cue:
@@ -20,44 +19,11 @@ class Cue:
     def __init__(self, spaced: str, wide: str) -> None:
         self.spaced = spaced
         self._wide = re.compile(wide)
-        self._spaced = re.compile(rf"\b(?:{group_alternatives(spaced)})(?!\w)")
+        self._spaced = re.compile(rf"\b(?:{spaced})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
         return (self._wide if wide else self._spaced).search(text)
-
-    def begins(self, text: str, start: int) -> bool:
-        """Return true if one begins at `start` of a text in small letters, in no wide script."""
-        return self._spaced.match(text, start) is not None
-
-
-_MARK = re.compile(r"[()|]")
-_QUANTIFIERS = ("?", "*", "+", "{")
-
-
-def group_alternatives(pattern: str) -> str:
-    """Return alternatives in another order that match the same texts: those together that begin
-    with the same letter, so that the others are not tried one by one."""
-    groups: dict[str, list[str]] = {}
-    for alternative in dict.fromkeys(_split(pattern)):
-        first, rest = alternative[:1], alternative[1:]
-        plain = first.isalpha() and not rest.startswith(_QUANTIFIERS)
-        groups.setdefault(first if plain else "", []).append(rest if plain else alternative)
-    others = groups.pop("", [])
-    return "|".join(
-        [*(f"{first}(?:{'|'.join(group)})" for first, group in groups.items()), *others]
-    )
-
-
-def _split(pattern: str) -> Iterator[str]:
-    """Split a pattern at the bars that stand in no group."""
-    start = depth = 0
-    for mark in _MARK.finditer(pattern):
-        depth += (mark[0] == "(") - (mark[0] == ")")
-        if mark[0] == "|" and not depth:
-            yield pattern[start : mark.start()]
-            start = mark.end()
-    yield pattern[start:]
 
 
 CONCLUSION = Cue(
@@ -89,22 +55,9 @@ CONCLUSION = Cue(
     ),
 )
 
-ANSWER = Cue(
-    spaced=(
-        r"(?:the|final|correct|best|my) (?:answer|result|solution|conclusion|verdict)|answer(?=:)"
-        r"|therefore|in (?:conclusion|summary|total)|my advice|the advice"
-        r"|all (?:methods|sources|approaches)|conclu[a-z]+|root cause|die (?:antwort|lösung)"
-        r"|das ergebnis|ich (?:empfehle|rate|schlage)|la réponse|le résultat"
-        r"|je (?:recommande|conseille|propose)|la respuesta|el resultado|recomiendo|propongo"
-        r"|la risposta|il risultato|a resposta|o resultado|ответ"
-    ),
-    wide=r"答案|结论|最终|综上|总之|总结|答えは|結論|最終|したがって|정답|결론",
-)
-"""Words that announce the answer itself, wherever in a sentence they stand."""
-
 DECISION = Cue(
     spaced=(
-        r"(?:i|we)(?:['’]ll| will| shall| should| need to| must| decided?| choose| chose| picked?)"
+        r"(?:i|we)(?:['’]ll| will| shall| decided?| choose| chose| picked?)|refuse|decline"
         r"|going with|instead|finally|best (?:to|way|approach|option)"
         r"|(?:the|my|a) (?:plan|approach|strategy)|makes? sense"
         r"|(?:the )?(?:proposed|implementation|safest|simplest|better|optimal) \w+"
@@ -114,7 +67,7 @@ DECISION = Cue(
         r"|preciso|нужно|сначала|решаю|выбираю|лучше|следует"
     ),
     wide=(
-        r"我们?(?:需要|要|会|应该|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案"
+        r"我们?(?:会|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案"
         r"|不需要|必要がある|べき|まず|最後に|ことにする|しよう|します|選ぶ|方針|決定|먼저|해야"
         r"|하겠다|선택"
     ),
@@ -133,23 +86,6 @@ TASK = Cue(
     wide=(
         r"用户|题目|任务|问题是|问(?:一共|多久|多少|怎么|如何|能否|是否)|ユーザー|質問|問題は"
         r"|求め|사용자|문제"
-    ),
-)
-
-FINDING = Cue(
-    spaced=(
-        r"because|since|found|the (?:problem|issue|cause|key|bug|error|point|difference|reason)"
-        r"|crucial|important(?:ly)?|essential|requires?|involves?|i know|depends|must|unless|key"
-        r"|core|shows?|suggests?|indicates?|reveals?|explains?|fits|matches|changed|fails?"
-        r"|breaks?|due to|caused?|rather than|instead of|only|always|regardless|however|although"
-        r"|returns?|allows?|ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious"
-        r"|weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet"
-        r"|fehlt|muss|darf|entscheidend|fehler|erklärt|parce que|montre|problème|porque|muestra"
-        r"|importante|causa|problema|perché|mostra|потому что|важно|причина|показывает|только"
-    ),
-    wide=(
-        r"因为|因為|由于|发现|问题|关键|重要|注意|原因|导致|只有|只能|必须|表明|不能|なぜなら"
-        r"|ため|から|理由|気づ|だけ|ので|問題|発見|때문|중요|원인|발견"
     ),
 )
 
@@ -177,24 +113,18 @@ _META_VERBS = (
 
 _MODALS = "should|will|need to|must|can|could|might|also|just|now|want to"
 
-_FIND_OUT = (
-    "figure|find|determine|identify|check|verify|confirm|know|understand|consider|think|look|see"
-    "|start|break|calculate|compute|list|review|examine|search|remember|recall|read|go"
-)
-
 _TASK_NOUNS = "question|problem|riddle|puzzle|query|task|request|issue"
 
 META = Cue(
     spaced=(
-        rf"concise|brief|(?:answer|response) structure|verbose|formatting|chit-chat"
-        rf"|in the (?:answer|response|reply)|boxed|bullet"
+        rf"concise|formatting|boxed"
         rf"|(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)"
         rf"|(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})"
         rf"|(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)"
         rf"|(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})"
-        rf"|make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the"
+        rf"|step by step|the (?:user|prompt) said|as per the"
         rf"|(?:should|must) (?:not )?(?:give|share|offer|include|tell)|make sure"
-        rf"|summari[sz]e (?:it|this|the)|i['’]m done|write final|to be (?:sure|safe|clear)"
+        rf"|to be (?:sure|safe|clear)"
         rf"|(?:point|spell|write) (?:that|this|it) (?:out|down)|go(?:ing)? with (?:that|it)"
         rf"|(?:answer|response|reply|draft|output|say): ?[\"“]|antworten|beantworten|formulier\w*"
         rf"|zusammenfassen|sicherstellen|sicherzustellen|duze|siezen|ich schreibe|in der antwort"
@@ -211,35 +141,9 @@ META = Cue(
 )
 """Remarks about how to word the answer, and on taking care."""
 
-PLAN = Cue(
-    spaced=(
-        rf"(?:i|we)(?:['’]ll| will| should| must| can)(?: \w+){{0,2}}? (?:{_FIND_OUT})"
-        rf"|(?:i|we)(?: just)? (?:need|have|want) to(?: \w+){{0,2}}? (?:{_FIND_OUT})|first step"
-        rf"|next step|zuerst (?:die|muss|sollte|einmal)"
-        rf"|ich (?:muss|sollte) (?:\w+ ){{0,4}}(?:prüfen|überlegen|nachsehen|herausfinden"
-        rf"|verstehen)"
-    ),
-    wide=(
-        r"需要(?:理解|确定|考虑|确认|检查|决定|知道|注意|仔细|将这些)|接下来|我要|回想|考えてみ"
-        r"|確認する|確認しよう"
-    ),
-)
-"""What to find out next: of less interest than what was found."""
-
-_CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
-
-_PLACE = re.compile(rf"\b(?=(?:{group_alternatives('|'.join(cue.spaced for cue in _CUES))})(?!\w))")
-"""Where any cue begins: each word of a text is looked at once, not once for each cue."""
+_CUES = (CONCLUSION, DECISION, TASK, HEDGE, META)
 
 
 def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
     """Return the cues in a text in small letters, and where each of them comes first."""
-    if wide:
-        return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=True))}
-    starts: dict[Cue, int] = {}
-    for place in _PLACE.finditer(text):
-        start = place.start()
-        for cue in _CUES:
-            if cue not in starts and cue.begins(text, start):
-                starts[cue] = start
-    return starts
+    return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=wide))}

@@ -27,43 +27,14 @@ THINKING_ALOUD = re.compile(
 )
 """Starts of sentences that only think aloud."""
 
-DISMISSAL = re.compile(
-    r"(?:but |so )?(?:(?:that|this|it)(?:['’]s| is| would be| seems)? )?(?:a )?(?:bad idea"
-    r"|not needed|not necessary|overkill|no good|not an option|too \w+|wo(?:n['’]t| not) work"
-    r"|does(?:n['’]t| not) work|irrelevant|not relevant|rejected|unlikely|out of scope|nicht nötig"
-    r"|unnötig|keine gute idee|fällt weg|inutile|pas nécessaire|no sirve)(?: here| either"
-    r"| for (?:this|us|now)| then)?\W*|(?:这|那)?(?:不可行|行不通|没必要|不需要|不合适)。?"
-    r"|(?:これは)?(?:不要|だめ)(?:だ|です)?。?"
-)
-"""Short sentences that dismiss the whole paragraph before them."""
-
-HYPOTHESIS = re.compile(
-    r"(?:(?:but|and|so|now|then|or)\W+)?(?:suppose|assume|assuming|say\b|imagine|what if"
-    r"|let['’]s (?:say|assume|suppose)|case \w+\b|for the sake|alternatively|could it be|if (?:i"
-    r"|we|it|you) (?:thought|assume|suppose|try)|angenommen|nehmen wir an|was wäre|alternative\b"
-    r"|falls|fall \w+:|supposons|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果"
-    r"|仮に|もし|가정|만약"
-)
-"""Starts of sentences that only try something out."""
-
-CHECK = re.compile(
-    r"(?:(?:h+m+|but|now|okay|ok|so|well|and)\W+)?(?:wait|hold on|(?:let me|let['’]s|i should|to)"
-    r" (?:just |also )?(?:double|re)?-?(?:check|verify)|is (?:that|this|it) \w+\?|(?:double-?"
-    r"|a quick )check(?:ing)?|verify(?:ing)?|as a (?:check|sanity)|stimmt|moment|warte"
-    r"|zur kontrolle|probe|attende?[sz]|espera|vérif|comprob)|等等|验算|检验|再检查|ちょっと待って"
-    r"|確認|検算"
-)
-"""What a paragraph begins with that only looks again at what was found."""
-
 RETRACTION = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong"
-    r"|no(?! (?!that|this|it|wait)\w)|scratch that|correction|never ?mind|not (?:needed|required"
-    r"|relevant|quite|exactly|necessarily|necessary|right|true|likely|possible|used|a (?:problem"
-    r"|concern|bug|real)|an issue))\b|(?:that|this|it)(?:['’]s| is| was| would be| seems"
-    r"| looks)? (?:not|wrong|incorrect|impossible|a stretch|vague|too|off|odd|can['’]t|isn['’]t"
-    r"|doesn['’]t|won['’]t|contradicts?|fails|conflicting)|i (?:misread|messed|was wrong"
-    r"|made a mistake|mis\w+|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if"
-    r"|maybe|two)|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong|never ?mind"
+    r"|no(?! (?!that|this|it|wait)\w)|not (?:needed|relevant|quite|exactly|necessarily|right|true"
+    r"|likely|possible|used|a (?:problem|concern|bug)|an issue))\b|(?:that|this|it)(?:['’]s| is"
+    r"| was| seems| looks)? (?:not|wrong|incorrect|impossible|vague|too|off|odd|can['’]t|isn['’]t"
+    r"|doesn['’]t|won['’]t|contradicts?|fails)|i (?:messed|was wrong|made a mistake|mis\w+"
+    r"|must have|forgot)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)"
+    r"|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
     r"|das (?:stimmt|geht|schafft|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)"
     r"|erreur|en fait|espera|en realidad|aspetta|in realtà|não|na verdade|нет|неверно"
     r"|на самом деле)\b|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니"
@@ -73,7 +44,7 @@ RETRACTION = re.compile(
 
 SECOND_THOUGHT = re.compile(
     r"\W*(?:(?:but|and|oh|ah|okay|ok|well|um+)\b[,.\s…—-]*)*(?:wait|hold on|h+m+|actually|unless"
-    r"|or (?:maybe|perhaps)|(?:good|fine|great|ok(?:ay)?|perfect)[.!]|so (?:ok(?:ay)?|fine|good)\b"
+    r"|or (?:maybe|perhaps)|so (?:ok(?:ay)?|fine|good)\b"
     r"|probably (?:ok|fine)|(?:that|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)"
     r"|but (?:i['’]m not|hold|maybe|how|why|what|does|is)|moment|warte|halt|hm|eigentlich"
     r"|oder (?:doch|vielleicht)|attends|mais|espera|pero|стоп|подожди)\b|\W*(?:(?:good|fine|great"
@@ -90,44 +61,29 @@ CONSEQUENCE = re.compile(
 """What a sentence begins with that draws a consequence."""
 
 SHRUG = re.compile(
-    r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
-    r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
-    r"issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
-    r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}|i(?:['’]ll| "
-    r"will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}|that['’]s (?:a|the) \w+(?: \w+)? "
-    r"insight|that seems (?:high|low|right|correct|plausible|off)|(?:that|this|it) (?:makes sense"
-    r"|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite |fairly )?(?:confident|sure"
-    r"|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great|enough)|too (?:high|low|big"
-    r"|small))|(?:i hope|hope) (?:that|this|it) makes sense|(?:everything |it all |all (?:of "
-    r")?this )?(?:makes|made) (?:\w+ )?sense(?: now)?|(?:but )?i(?:['’]m| am) (?:still |also "
-    r")?(?:not|un|really|a bit|kind of|getting|so) ?(?:\w+ )?(?:sure|certain|confident|confused"
-    r"|stuck|convinced)\b[^,;:]{0,24}|that['’]s (?:just )?(?:a stretch|weird|odd|strange|confusing"
-    r"|the real question)(?: here)?|i (?:think )?i? ?have a plan|(?:can['’]t|could|might(?: not)?) "
-    r"be (?:it|the \w+ \w+)(?: too| either)?|another (?:angle|option|possibility))\W*"
+    r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|yes|no"
+    r"|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a \w+)"
+    r"|i(?:['’]ll| will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}"
+    r"|(?:that|this|it) (?:(?:seems|looks|sounds) (?:high|low|right|correct|plausible|off)"
+    r"|makes sense|checks out)(?: to me)?|i(?: think i)?['’]?(?:m| am) (?:pretty |quite )?"
+    r"(?:confident|sure|done|overcomplicating)\b.{0,30}|(?:everything |it all |all (?:of )?this )?"
+    r"(?:makes|made) (?:\w+ )?sense(?: now)?|(?:but )?i(?:['’]m| am) (?:still |also )?(?:not|un"
+    r"|really|a bit|getting|so) ?(?:\w+ )?(?:sure|certain|confused|stuck)\b[^,;:]{0,24})\W*"
 )
 """Sentences that only nod."""
 
 NOTE = re.compile(
-    r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
-    r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
-    r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?|final "
-    r"output|final answer(?!:))\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to)"
-    r" make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
-    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
-    r"|we might be stuck"
+    r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"
+    r"(?! (?:refuse|decline))|can|could|might|may|note(?! that)|show|be|check|mention|provide"
+    r"|ensure|avoid|keep|explain|include|use|add|ask|offer|return(?:s|ed)?)\b|(?:i think )?"
+    r"(?:that|this|it) (?:might|may|could|would) make sense\b|i (?:think|guess) (?:i['’]ve"
+    r"|that['’]s (?:it|the))\b|i (?:don['’]t think|don['’]t see)\b"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
+FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
+"""One or two words, which tell nothing but as an answer."""
 
-def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
-    return re.compile("|".join(pattern.pattern for pattern in patterns))
-
-
-SHRUG_OR_DISMISSAL = _any_of(SHRUG, DISMISSAL)
-
-BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE)
-"""Whatever one of these matches begins with this: for most sentences it takes the place of all, in
-half of the time."""
 
 _QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
@@ -136,27 +92,6 @@ _TOLD_QUESTION = re.compile(
     r"|是|：).{6,}？$"
 )
 """A question that the user asked, not one that the reasoning asks itself."""
-
-_APPEARANCE = re.compile(
-    r"\b(?:sounds|looks|klingt|wirkt) (?:\w+ )?(?:best|good|right|promising|plausible|am besten"
-    r"|gut)\b|\bat first(?: (?:glance|sight))?[,.]|\b(?:my )?first (?:thought|guess|idea)\b"
-    r"|\bi (?:first|initially|nearly|almost|had briefly) \w+|auf den ersten blick|乍一看|最初は"
-)
-"""What seems so for a moment."""
-
-_APPEARANCE_HINTS = (
-    *("sounds", "looks", "klingt", "wirkt", "first", "had brief", "initially", "nearly", "almost"),
-    *("blick", "乍一看", "最初は"),
-)
-"""Whatever `_APPEARANCE` finds holds one of these: to look for them takes a tenth of the time."""
-
-
-def _has_appearance(lower: str) -> bool:
-    for hint in _APPEARANCE_HINTS:
-        if hint in lower:
-            return _APPEARANCE.search(lower) is not None
-    return False
-
 
 NO_SCORE = -4.5
 """Score of a sentence's own doubts up to which it tells nothing: a question, a nod."""
@@ -186,8 +121,10 @@ def is_nod(lower: str) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing."""
     if SHRUG.fullmatch(lower):
         return True
+    if not THINKING_ALOUD.match(lower) or announces(lower):
+        return False
     is_short = len(lower.split()) < MIN_THINKING_WORDS and not is_wide(lower)
-    return is_short and bool(THINKING_ALOUD.match(lower)) and not announces(lower)
+    return is_short or len(topic_words(lower) - TASK_WORDS) < 2
 
 
 def announces(lower: str) -> bool:
@@ -202,21 +139,16 @@ def announces(lower: str) -> bool:
     )
 
 
-def score_own(lower: str, raw: str, *, begins: bool = True) -> float:
+def score_own(lower: str, raw: str) -> float:
     """Score the doubts that a sentence itself raises, 0 for none. Both texts are in small letters:
-    the sentence without fillers, its opening with them. `begins` is false for a sentence that
-    `BEGINNING` does not match."""
+    the sentence without fillers, its opening with them."""
     score = 0.0
-    if (begins and THINKING_ALOUD.match(lower)) or (raw != lower and THINKING_ALOUD.match(raw)):
+    if THINKING_ALOUD.match(lower) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
     end = lower[-4:]
     if ("?" in end or "？" in end) and _QUESTION.search(end) and not _TOLD_QUESTION.search(lower):
         score -= 5.0
-    if _has_appearance(lower):
-        score -= 3.0
-    if begins and SHRUG.fullmatch(lower):
-        score -= 5.0
-    if begins and NOTE.match(lower):
+    if SHRUG.fullmatch(lower) or NOTE.match(lower):
         score -= 5.0
     return score
 

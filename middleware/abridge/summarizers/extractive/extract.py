@@ -99,9 +99,7 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
     prose = [sentence for sentence in sentences if not sentence.is_heading]
     told_text = "\n".join(passage.told)
     candidates: list[Candidate] = []
-    for place, one in enumerate(
-        score_sentences(prose, passage, frozenset().union(*told), privacy), start=1
-    ):
+    for place, one in enumerate(score_sentences(prose, frozenset().union(*told), privacy), start=1):
         if one.text.rstrip(_STOPS) not in told_text:
             candidates.append(one)
         if place % STEP_SENTENCES == 0:

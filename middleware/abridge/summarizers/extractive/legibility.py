@@ -28,10 +28,9 @@ _LOOSE_END = re.compile(
 
 _NUMBER = re.compile(r"\d[\d.,/:]*")
 
-_OPERATOR = re.compile(r"[=*/×÷]")
-"""Whatever `_ARITHMETIC` finds holds one: to look for it takes a fifth of the time."""
-
-_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?(?:[=*×÷]|/(?!\d))\s?(?=[\w(√-])")
+_ARITHMETIC = re.compile(  # fast to find: starts with a character
+    r"[=*/×÷](?:(?<=[\w)\]].)|(?<=[\w)\]]\s.))(?!(?<=/)\d)(?=\s?[\w(√-])"
+)
 _SENTENCE_STOPS = (".", "!", "。")
 
 PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
@@ -68,8 +67,7 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
     score += 0.5 * is_whole
     if numbers := len(_NUMBER.findall(text)):
-        calculated = len(_ARITHMETIC.findall(text)) if _OPERATOR.search(text) else 0
-        score += 0.4 - 0.8 * min(3, calculated)
+        score += 0.4 - 0.8 * min(3, len(_ARITHMETIC.findall(text)))
         score -= 1.5 * (not wide and numbers > 1 and 3 * numbers >= count)
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
     return score - max(0.0, plain_share - letter_share(text)) * 8

@@ -73,9 +73,6 @@ _LEANS_EARLY = re.compile(
 )
 """Pronouns among the first words: `On the road, it`."""
 
-_ANSWERS = re.compile(r"\bso (?:no|yes|not|ok)\.$")
-"""The end of a sentence that answers the question before it."""
-
 _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
     r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
@@ -136,7 +133,5 @@ def leans(text: str) -> bool:
     if text[0] in "([（":
         return True
     lower = text.lower()
-    if _ANSWERS.search(lower, max(0, len(lower) - 9)):
-        return True
     found = _LEANS.match(lower) or _LEANS_EARLY.match(lower)
     return found is not None and not _NAMED.match(text)

@@ -30,13 +30,6 @@ _ABBREVIATION = re.compile(
 
 MAX_ABBREVIATION_CHARS = 7
 
-_LETTERED = re.compile(
-    r"\b(?:option|plan|case|class|type|group|point|answer|variant|vitamin|hepatitis|klasse|typ"
-    r"|gruppe|variante|fall|punkt) [A-Z]\.$",
-    re.IGNORECASE,
-)
-"""Ends in a letter that is no initial of a name."""
-
 _OPEN_ABBREVIATION = re.compile(r"\b(?:etc|usw|a\.m|p\.m|al|Jr|Inc|Ltd|Co|U\.S)\.$")
 """Abbreviations that may also end a sentence: they do, unless a small letter follows."""
 
@@ -47,20 +40,12 @@ _ORDINAL = re.compile(
 )
 
 _ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)  # whatever it finds holds this
-_FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
 _PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
 _SPACE = re.compile(r"\s")
 
 _EDGE_CHARS = " \t,;:—，；：、"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-
-_ANSWER_HEADING = re.compile(
-    r"(?:the )?(?:final |short )?(?:answer|conclusion|recommendation|result|verdict|decision)\W*$"
-    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论|結論"
-    r"|答え|결론",
-    re.IGNORECASE,
-)
 
 
 @dataclass(slots=True)
@@ -72,28 +57,21 @@ class Sentence:
     block: int = 0  # number of its block, so that neighbours in a paragraph are known
     is_item: bool = False  # it opens a list item
     hangs: bool = False  # its list was announced by a line that ends with a colon
-    is_answer: bool = False  # it stands under a heading such as "Final Answer", or in a box
 
 
 def split_sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of `text` in order, verbatim except for markup that is removed."""
-    is_answer = False
     for number, block in enumerate(split_blocks(text)):
-        if block.headings:
-            is_answer = bool(_ANSWER_HEADING.match(block.headings[-1]))
         for heading in block.headings:
             yield Sentence(heading, is_heading=True, block=number)
-        yield from _parse_block(block, number, is_answer=is_answer)
+        yield from _parse_block(block, number)
 
 
-def _parse_block(block: ProseBlock, number: int, *, is_answer: bool) -> Iterator[Sentence]:
+def _parse_block(block: ProseBlock, number: int) -> Iterator[Sentence]:
     first = block.is_item
-    boxed = "\\boxed" in block.text
     for piece in _split_block(plain_math(block.text)):
         if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece):
-            yield Sentence(
-                piece, block=number, is_item=first, hangs=block.hangs, is_answer=is_answer or boxed
-            )
+            yield Sentence(piece, block=number, is_item=first, hangs=block.hangs)
             first = False
 
 
@@ -115,7 +93,7 @@ def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
     short = block[start:end].lstrip() if end - start < 12 else tail
     if tail.endswith("."):
         if _ABBREVIATION.search(short, max(0, len(short) - MAX_ABBREVIATION_CHARS)):
-            return not _LETTERED.search(tail)
+            return True
         if (
             tail[-2:-1].isdigit()
             and _ORDINAL_END.search(block, near, end + 5)
@@ -124,8 +102,6 @@ def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
             return True
         if block[end : end + 2].strip().islower() and _OPEN_ABBREVIATION.search(tail):
             return True
-    elif tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
-        return True
     return bool(pairs) and end - start < MAX_SENTENCE_CHARS and _is_open(block, start, end, pairs)
 
 

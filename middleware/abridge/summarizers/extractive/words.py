@@ -28,7 +28,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 STOP_WORDS = words_of(
-    "about also been could does first from have just like make more need only other really"
+    "about also been could does first from have here just like make more need only other really"
     " should some something sure than that their them then there these they thing think this"
     " those user want wants what when where which will with would your"
 )
