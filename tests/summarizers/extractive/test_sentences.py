@@ -47,6 +47,7 @@ CASES = [
         ["Am 14. März ziehen sie um.", "Der 3. Mai ist frei."],
         id="ordinals",
     ),
+    pytest.param("So 5! = 120 and n! grows. Good.", ["So 5! = 120 and n! grows.", "Good."], id="!"),
     pytest.param(
         'It says: "I stole a bat. What did I pay?" So it was free.',
         ['It says: "I stole a bat. What did I pay?"', "So it was free."],

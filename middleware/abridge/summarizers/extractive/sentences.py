@@ -40,6 +40,7 @@ _ORDINAL = re.compile(
 )
 
 _ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)  # whatever it finds holds this
+_FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
 _PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
 _SPACE = re.compile(r"\s")
@@ -102,6 +103,8 @@ def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
             return True
         if block[end : end + 2].strip().islower() and _OPEN_ABBREVIATION.search(tail):
             return True
+    elif tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
+        return True
     return bool(pairs) and end - start < MAX_SENTENCE_CHARS and _is_open(block, start, end, pairs)
 
 
