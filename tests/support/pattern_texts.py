@@ -48,14 +48,15 @@ def _find_pieces(
             yield from _find_pieces(inner, flags, head)
             for piece in _pieces_of(inner, flags) if most > MANY else ():
                 yield head, piece
-        for inner in _inner_elements(code, arguments):
+        for inner in inner_elements(code, arguments):
             yield from _find_pieces(inner, flags, head)
         if not (code is codes.ASSERT and head):
             head += _match(((code, arguments),), flags)
         yield head, ""
 
 
-def _inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
+def inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
+    """Return what an element holds that is no repeat: of a choice, each alternative."""
     if code is codes.SUBPATTERN:
         return [arguments[3]]
     if code is codes.BRANCH:
@@ -86,7 +87,7 @@ def _match(elements: Iterable[Element], flags: int) -> str:
         elif code is codes.ASSERT and arguments[0] < 0 and not text:
             text += _match(arguments[1], flags)
         elif code in (codes.SUBPATTERN, codes.ATOMIC_GROUP, codes.BRANCH):
-            text += _match(_inner_elements(code, arguments)[0], flags)
+            text += _match(inner_elements(code, arguments)[0], flags)
     return text
 
 
