@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from re import _constants as codes  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
 
 import pytest
 
 from tests.support.package import find_patterns
-from tests.support.pattern_texts import CHARACTERS, REPEATS, Element, codes, inner_elements, parser
+from tests.support.pattern_texts import CHARACTERS, REPEATS, Element, inner_elements
 
 
 def fragile(elements: Iterable[Element]) -> Iterator[Element]:

@@ -68,8 +68,9 @@ def inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
 
 def _pieces_of(elements: Any, flags: int) -> list[str]:
     """Return what a repeat may repeat: characters of several kinds, or one text."""
-    if len(elements) == 1 and elements[0][0] in CHARACTERS:
-        return _characters(*elements[0], flags)
+    code, arguments = elements[0]
+    if len(elements) == 1 and code in CHARACTERS:
+        return _characters(code, arguments, flags)
     return [_match(elements, flags)]
 
 
@@ -125,7 +126,7 @@ def _fits(code: Any, arguments: Any, char: str, flags: int) -> bool:
     if code is codes.ANY:
         return char != "\n" or bool(flags & re.DOTALL)
     members = [member for member in arguments if member[0] is not codes.NEGATE]
-    is_member = any(_is_member(*member, char) for member in members)
+    is_member = any(_is_member(kind, value, char) for kind, value in members)
     return is_member == (len(members) == len(arguments))
 
 
