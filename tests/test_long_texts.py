@@ -66,7 +66,7 @@ BOUNDED = {
 }
 """What is given nothing longer than this."""
 
-SHARE = 8
+SHARE = 24
 """Of so many texts of a function or an expression an ordinary run tries one."""
 
 PLAIN_PIECES = "a", "a ", "A. ", "\n", " ", '"', "\\", "{", "[", "<", "`", "\r", "1,", "data: a\n\n"

@@ -28,6 +28,7 @@ def test_upstream_and_abridge_take_turns_and_are_measured() -> None:
     assert all(float(row[key]) > 0 for row in rows for key in ("requests", "cpu_s", "rest_mib"))
 
 
+@pytest.mark.repeat
 def test_every_workload_is_bridged_and_summarized() -> None:
     options, names = Options(), ("bridging", "summarizing")
     with peers.serving(options, names) as servers:

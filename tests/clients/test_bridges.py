@@ -395,6 +395,7 @@ async def test_errors_come_in_the_clients_shape(
     assert caught.value.response.headers["retry-after"] == "3"
 
 
+@pytest.mark.matrix(1)
 @EACH
 async def test_a_long_stream_stays_whole(client_api: str, api: str) -> None:
     """Ten thousand characters of reasoning, and as many of an answer."""

@@ -98,6 +98,7 @@ def programs() -> Iterator[tuple[str, str]]:
             yield f"{block.page.stem.lower().replace('-', '_')}_{block.line}.py", block.text
 
 
+@pytest.mark.repeat  # CI asks for it
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_type_checkers_accept_the_documentations_programs_and_no_wrong_setting(
     checker: Checker, tmp_path: Path, pytestconfig: pytest.Config

@@ -84,7 +84,9 @@ def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
     for file in package.rglob("*.py"):
         if file.name != "catalog.py":
             constants = {
-                node.value for node in ast.walk(ast.parse(file.read_text())) if _is_text(node)
+                node.value
+                for node in ast.walk(ast.parse(file.read_text()))
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
             }
             assert not constants & names, file
 
@@ -95,10 +97,6 @@ def test_every_column_is_read_by_the_code() -> None:
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     for table in (Profile, ReasoningReturn, RejectedFields, Tag):
         assert {column.name for column in fields(table)} <= read
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 # Recordings

@@ -49,7 +49,7 @@ from tests.support.upstream import Answer, Upstream
 
 
 class TestContinuing:
-    @pytest.mark.matrix(3)
+    @pytest.mark.matrix(2)
     @BOTH
     @TRANSLATED_APIS
     @EXPOSES

@@ -67,12 +67,12 @@ class OddText(str):
     def __getitem__(self, _: object) -> str:
         raise KeyError
 
-    __add__ = __radd__ = __getitem__  # type: ignore[assignment]  # noqa: RUF100 -- they all fail
+    __add__ = __radd__ = __getitem__  # noqa: RUF100 -- they all fail
 
-    def encode(self, *_: object) -> bytes:  # type: ignore[override]
+    def encode(self, *_: object) -> bytes:
         raise KeyError
 
-    def strip(self, _: object = None) -> str:  # type: ignore[override]
+    def strip(self, _: object = None) -> str:
         raise KeyError
 
 
@@ -148,7 +148,7 @@ ERRORS = {
     "No. (upstream_error)": lambda: SummarizerError(["odd"], "No.", spent="much", model=7),  # type: ignore[arg-type]
     "(upstream_error)": Bare,
     "The summarizer failed. (upstream_error)": Odder,
-    "SyntaxError": lambda: SyntaxError("no good", ("here", 1, "odd", "text")),
+    "SyntaxError": lambda: SyntaxError("no good", ("here", 1, "odd", "text")),  # type: ignore[arg-type]
     "TimeoutError: no answer": lambda: TimeoutError("no answer"),
     "ExceptionGroup: of tasks (2 sub-exceptions): ValueError: no good": lambda: ExceptionGroup(
         "of tasks", [ValueError("no good"), KeyError()]
@@ -219,7 +219,7 @@ CARELESS: dict[str, tuple[Any, str]] = {
     "aclose cancels its own task": (Summarizer(lambda _: Closing(_cancel_itself)), CANCELLED),
     **{
         f"says that it spent {what}": (
-            Summarizer(lambda _, usage=usage: Iterator(TEXT, SummarizerUsage(*usage))),
+            Summarizer(lambda _, usage=usage: Iterator(TEXT, SummarizerUsage(*usage))),  # type: ignore[misc]
             "",
         )
         for what, usage in {

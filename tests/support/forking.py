@@ -160,6 +160,10 @@ class Parent:
 
 
 def main() -> None:
+    """Run until the socket's other end is closed, as it is however that process ends: so what ends
+    a whole group of processes leaves nothing here behind."""
+    ends = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ends}
     for module in IMPORTED:
         importlib.import_module(module)
     gc.freeze()
@@ -168,6 +172,8 @@ def main() -> None:
     if words is None:
         parent.kill_all()
         return
+    for each, handler in before.items():
+        signal.signal(each, handler)
     sys.argv = ["abridge", *words]
     runpy.run_module("abridge", run_name="__main__", alter_sys=True)
 

@@ -26,7 +26,8 @@ def samples(name: str) -> list[Json]:
 
 def spoken(sample: Json) -> str:
     """Return what a model says that writes its thinking as a sample does."""
-    return sample["text"].replace("{THINKING}", THINKING).replace("{ANSWER}", ANSWER)
+    text: str = sample["text"]
+    return text.replace("{THINKING}", THINKING).replace("{ANSWER}", ANSWER)
 
 
 def chat_answer(message: Json, finish: str, size: int | None) -> bytes:

@@ -32,11 +32,14 @@ MARK, REPEAT = "matrix", "repeat"
 LEFT = pytest.StashKey[int]()
 """The number of cases left out."""
 
-MANY, PAIRS = 24, 2
+MANY, PAIRS = 8, 2
 """Cases beyond which a test without a mark is a matrix, and how many rows meet in it at most."""
 
-SHARE = 4
+SHARE = 8
 """Of so many examples of a property an ordinary run tries one."""
+
+FEWEST = 2
+"""Examples of a property that every run tries."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound="pytest.Item | Case")
@@ -191,7 +194,7 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int, first: int = 0) -> set
 
 def some(examples: int) -> int:
     """Return how many of a property's examples to try: all with `--matrix`, else a share."""
-    return examples if _is_whole() else max(1, examples // SHARE)
+    return examples if _is_whole() else max(FEWEST, examples // SHARE)
 
 
 def share_of(items: Sequence[T], name: str, share: int = SHARE) -> Sequence[T]:

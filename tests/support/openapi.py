@@ -32,7 +32,7 @@ def _allow_nulls(node: Any) -> None:
             _allow_nulls(entry)
     if not isinstance(node, dict):
         return
-    properties = node.get("properties")
+    properties: Any = node.get("properties")
     for name, schema in properties.items() if isinstance(properties, dict) else ():
         if isinstance(schema, dict) and (name in NULL_ON_THE_WIRE or schema.get("nullable")):
             properties[name] = {"anyOf": [{"type": "null"}, schema]}

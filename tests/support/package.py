@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import inspect
@@ -22,6 +21,9 @@ METHODS = {
     **dict.fromkeys(("findall", "sub", "subn", "split"), "finditer"),
 }
 """The methods that apply an expression, and the one which does the same to measure it."""
+
+CALL = re.compile(rf"(\w*)\.({'|'.join(METHODS)})\b")
+"""What is called or handed on in the source of a module, and the name before it, if any."""
 
 MAX_DEPTH = 6
 """How deep the values of modules are looked through."""
@@ -120,11 +122,8 @@ def find_patterns() -> list[UsedPattern]:
 def _methods_in(module: types.ModuleType) -> defaultdict[str, set[str]]:
     """Return the methods of expressions that a module calls, by the name of what it calls."""
     methods = defaultdict[str, set[str]](set)
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.Attribute) and node.attr in METHODS:
-            holder = node.value
-            name = getattr(holder, "id", None) or getattr(holder, "attr", None)
-            methods[name or ""].add(METHODS[node.attr])
+    for holder, method in CALL.findall(inspect.getsource(module)):
+        methods[holder].add(METHODS[method])
     return methods
 
 

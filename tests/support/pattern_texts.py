@@ -48,14 +48,15 @@ def _find_pieces(
             yield from _find_pieces(inner, flags, head)
             for piece in _pieces_of(inner, flags) if most > MANY else ():
                 yield head, piece
-        for inner in _inner_elements(code, arguments):
+        for inner in inner_elements(code, arguments):
             yield from _find_pieces(inner, flags, head)
         if not (code is codes.ASSERT and head):
             head += _match(((code, arguments),), flags)
         yield head, ""
 
 
-def _inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
+def inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
+    """Return what an element holds that is no repeat: of a choice, each alternative."""
     if code is codes.SUBPATTERN:
         return [arguments[3]]
     if code is codes.BRANCH:
@@ -67,8 +68,9 @@ def _inner_elements(code: Any, arguments: Any) -> list[Iterable[Element]]:
 
 def _pieces_of(elements: Any, flags: int) -> list[str]:
     """Return what a repeat may repeat: characters of several kinds, or one text."""
-    if len(elements) == 1 and elements[0][0] in CHARACTERS:
-        return _characters(*elements[0], flags)
+    code, arguments = elements[0]
+    if len(elements) == 1 and code in CHARACTERS:
+        return _characters(code, arguments, flags)
     return [_match(elements, flags)]
 
 
@@ -86,7 +88,7 @@ def _match(elements: Iterable[Element], flags: int) -> str:
         elif code is codes.ASSERT and arguments[0] < 0 and not text:
             text += _match(arguments[1], flags)
         elif code in (codes.SUBPATTERN, codes.ATOMIC_GROUP, codes.BRANCH):
-            text += _match(_inner_elements(code, arguments)[0], flags)
+            text += _match(inner_elements(code, arguments)[0], flags)
     return text
 
 
@@ -124,7 +126,7 @@ def _fits(code: Any, arguments: Any, char: str, flags: int) -> bool:
     if code is codes.ANY:
         return char != "\n" or bool(flags & re.DOTALL)
     members = [member for member in arguments if member[0] is not codes.NEGATE]
-    is_member = any(_is_member(*member, char) for member in members)
+    is_member = any(_is_member(kind, value, char) for kind, value in members)
     return is_member == (len(members) == len(arguments))
 
 

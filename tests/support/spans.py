@@ -38,8 +38,9 @@ class SpanView:
 
     @property
     def context(self) -> SpanContext:
-        assert self.span.context is not None
-        return self.span.context
+        context: SpanContext | None = self.span.context
+        assert context is not None
+        return context
 
     @property
     def id(self) -> str:

@@ -55,7 +55,7 @@ MAX_DEPTH = 250
 
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
-_INTEGERS = re.compile(rb"(?<=[\[,])(?:\s*+-?\d++\s*+,){16,}+")
+_INTEGERS = re.compile(rb"(?<=[\[,])(?:\s*+-?\d++\s*+,){16,}")
 
 _MIN_INTEGER, _MAX_INTEGER, _MAX_DIGITS = -(1 << 63), (1 << 64) - 1, 20  # what orjson writes
 

@@ -33,7 +33,7 @@ from tests.end_to_end.faults.turns import ParsedAnswer
 from tests.support.deployments import settings_for
 from tests.support.servers import Peer, connect, serve, soon, until
 
-LONG, SHORT = 60.0, 1.0
+LONG, SHORT = 60.0, 3.0
 """Seconds: a limit that no test reaches, and one that is meant to run out."""
 
 PART = round(100 / FIRST_SHARE)

@@ -27,7 +27,7 @@ FAILING = [
 """Calls that fail by themselves; one still running when the grace ends is only abandoned."""
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("trial", [trial for trial in TRIALS if trial not in SILENT], ids=str)
 async def test_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None:
     await check_trial(trial)

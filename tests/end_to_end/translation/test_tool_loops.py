@@ -89,7 +89,7 @@ def sent_items(api: str, shape: str) -> list[Json]:
     return [each for number in range(TIMES - 1) for each in encode_round(api, number, shape)]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @BOTH
 @pytest.mark.parametrize(("client", "upstream", "shape"), LOOPS)
 @pytest.mark.parametrize("keeps", KEEPS)

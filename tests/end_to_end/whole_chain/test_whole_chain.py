@@ -80,7 +80,7 @@ def squeezed(text: str) -> str:
 
 @EACH_STAGE
 @EACH_PAIR
-@settings(max_examples=some(15))
+@settings(max_examples=some(24))
 @given(speech=speeches(), places=cuts)
 def test_a_whole_answer_arrives_whole(
     upstream: str, client: str, expose: str, speech: Speech, places: list[float]
@@ -96,7 +96,7 @@ def test_a_whole_answer_arrives_whole(
 
 @EACH_STAGE
 @EACH_PAIR
-@settings(max_examples=some(15))
+@settings(max_examples=some(24))
 @given(speech=speeches(whole=False), places=cuts)
 def test_an_answer_without_an_end_invents_none(
     upstream: str, client: str, expose: str, speech: Speech, places: list[float]

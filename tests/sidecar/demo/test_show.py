@@ -257,6 +257,7 @@ class TestTerminal:
         reported = [int(re.findall(r"summary, (\d+) part", frame)[0]) for frame in terminal.frames]
         assert reported == sorted(reported)
         assert reported[0] == 0
+        assert re.search(r"\x1b\[\d*m", terminal.screen_text)  # titles are bold
         midst = terminal.frames[reported.index(1)].split("\n")
         assert QUESTION in midst[0]
         assert all(" |" in line for line in midst[3:])
@@ -265,8 +266,9 @@ class TestTerminal:
         assert "\x1b[?25h" in terminal.screen_text  # the cursor is back
 
     @pytest.mark.parametrize("columns", [40, *map(wide, (89, 90, 200))])
-    async def test_no_character_is_lost_at_any_width(self, columns: int) -> None:
-        terminal = await played(columns)
+    async def test_no_character_is_lost_at_any_width_nor_without_colour(self, columns: int) -> None:
+        terminal = await played(columns, NO_COLOR="1")
+        assert not re.search(r"\x1b\[\d*m", terminal.screen_text)
         erased = re.findall(r"(\n|\x1b\[H)?\x1b\[[0-2]?K", terminal.screen_text)
         assert all(erased)  # at the beginning of a line, never behind its text
         lines = [line for frame in terminal.frames for line in frame.split("\n")]
@@ -287,11 +289,6 @@ class TestTerminal:
         await terminal.end()
         widths = [max(map(len, frame.split("\n"))) for frame in terminal.frames]
         assert min(widths[5:]) <= 50 < max(widths)
-
-    async def test_without_colour_there_is_no_emphasis(self) -> None:
-        terminal = await played(60, NO_COLOR="1")
-        assert not re.search(r"\x1b\[\d*m", terminal.screen_text)
-        assert " ".join(ANSWER.split()) in " ".join(terminal.left_behind.split())
 
     async def test_a_dumb_terminal_gets_lines_as_wide_as_it_is(self) -> None:
         terminal = await played(60, TERM="dumb")
