@@ -222,6 +222,7 @@ def test_a_result_is_named(sentence: str, expected: str) -> None:
 
 def test_what_is_in_doubt_is_considered_and_not_settled_on() -> None:
     assert title("Maybe the answer is a river.") == "Considering a river as the answer"
+    assert "calmer" not in title("It could, and the day would be calmer.")
     assert "Settling on a" not in title("If so, the answer is a river.")
 
 

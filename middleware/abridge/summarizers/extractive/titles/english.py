@@ -156,8 +156,9 @@ _RESULT = (
     r"|ratio)(?: (?:of|for|in|per|to) (?:the |a |an |each )?[\w'’-]+){0,2})(?: here)?(?:['’]s"
     r"| is| was| are| would be| should be| must be| equals| will be| comes out to| has to be)"
     r"(?: indeed| likely| probably| actually| simply| still| just| definitely| really|:|,)*"
-    r" (?=\S)(?!that\b)"
+    r" (?=\S)(?!that\b|(?-i:[a-z]{3,}er)(?: than\b|[^\w\s]|$))"
 )
+"""What a result is; a comparative is none."""
 
 _SETTLES = (
     r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with|choose"
