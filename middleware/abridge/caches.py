@@ -44,7 +44,7 @@ OPENED_BLOB_SECONDS = 600
 """How long an opened blob is used again, in seconds: then it is opened anew."""
 
 INSTRUCTIONS = 16
-"""Instructions of prompts, which settings name: the sequences of words in each."""
+"""Instructions to summarizer models, which only settings change: the word sequences of each."""
 
 MARKS = 100_000
 """Marks of summaries; their keys are digests, and they have no values."""

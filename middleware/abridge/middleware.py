@@ -457,8 +457,8 @@ class AbridgeMiddleware:
             return buffered, body, None
         request = await self._parse(api, scope, buffered, body=body)
         if request is None:
-            is_translated = self._translates or self._dispatcher.may_translate(api)
-            if is_translated or self._hides_raw or self._shared_paths or must_read(scope):
+            may_translate = self._translates or self._dispatcher.may_translate(api)
+            if may_translate or self._hides_raw or self._shared_paths or must_read(scope):
                 raise RequestError("The request body is not a JSON object.", code="invalid_json")
         elif chooses_models(scope):
             await request.work.run(check_body, scope, request.body)

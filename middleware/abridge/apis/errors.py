@@ -37,13 +37,19 @@ TEXT_CHANGED = ErrorDetail(
     "upstream_error", "Upstream ended a text with different words from those it had streamed."
 )
 
-BREAKS = frozenset(
-    {
-        *(CONNECTION_LOST, ANSWER_TOO_LONG, UNREADABLE, CALL_CHANGED, SECOND_ANSWER),
-        *(TURN_PAUSED, TEXT_CHANGED, UNFINISHED),
-    }
+FOUND_ERRORS = frozenset(
+    (
+        CONNECTION_LOST,
+        ANSWER_TOO_LONG,
+        UNREADABLE,
+        CALL_CHANGED,
+        SECOND_ANSWER,
+        TURN_PAUSED,
+        TEXT_CHANGED,
+        UNFINISHED,
+    )
 )
-"""Errors that Abridge finds in an answer. Their words are its own, so that a log may have them."""
+"""Errors that Abridge finds in an answer: their words are its own, so they may be logged."""
 
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""

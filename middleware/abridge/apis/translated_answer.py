@@ -164,7 +164,7 @@ class TranslatedAnswer(ABC):
         """Write an event, and those that waited for it, unless it has to wait itself."""
         return [said for one in self._order.take([event]) for said in self._content.write(one)]
 
-    def _finish(self, *, is_cut: bool) -> WireEvents:  # noqa: ARG002 -- whoever can say so does
+    def _finish(self, *, is_cut: bool) -> WireEvents:  # noqa: ARG002 -- for subclasses that tell a cut
         """Write what waits, for which nothing more comes, and finish what is open."""
         rest = [said for one in self._order.rest() for said in self._content.write(one)]
         return [*rest, *self._content.finish()]

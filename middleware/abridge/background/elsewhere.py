@@ -49,7 +49,7 @@ class RunElsewhere:
     async def chunk(self, number: int) -> bytes | None:
         return await self._events.chunk(number)
 
-    async def wait(self, number: int) -> None:  # noqa: ARG002 -- nobody here knows of more
+    async def wait(self, number: int) -> None:  # noqa: ARG002 -- another process counts them
         await asyncio.sleep(POLL_SECONDS)
 
     async def stop(self, record: LocalRecord, stop: Stop) -> LocalRecord:

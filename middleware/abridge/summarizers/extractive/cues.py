@@ -1,8 +1,8 @@
-"""Word lists that tell what a sentence of reasoning does: conclude, decide, find, guess, ask.
+"""Word lists that tell what a sentence of reasoning does: conclude, decide, guess, ask.
 
 English, German, Chinese and Japanese in full; French, Spanish, Italian, Portuguese, Russian and
 Korean as far as the commonest words go: in this order. Reasoning in another language is scored by
-features that need no words: position, length, repetition.
+features that need no word lists: length, form, repetition.
 
 Cues are searched in lower-cased text, which takes a third of the time of a case-insensitive search.
 A sentence is searched for the cues of its kind of script alone.
@@ -17,7 +17,6 @@ class Cue:
     """Alternatives in small letters: those in scripts with spaces, and those without."""
 
     def __init__(self, spaced: str, wide: str) -> None:
-        self.spaced = spaced
         self._wide = re.compile(wide)
         self._spaced = re.compile(rf"\b(?:{spaced})(?!\w)")
 

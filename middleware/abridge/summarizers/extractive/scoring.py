@@ -1,10 +1,10 @@
 """Score how much a sentence tells a reader, and whether it may be shown at all.
 
-What raises a score: words that announce a conclusion, a decision or a finding, words that other
-sentences use too, news beside what earlier parts told. What lowers it: doubts, thinking aloud,
-suppositions, remarks about the answer's wording, digits and symbols in place of words. The next
-sentence counts too: if it takes this one back ("Wait, no"), this one is hardly worth showing.
-Sentences that hold a secret, code or half a formula are no candidates.
+What raises a score: words that announce a conclusion, a decision or the task, and words that other
+sentences use too. What lowers it: doubts, thinking aloud, suppositions, remarks about the answer's
+wording, digits and symbols in place of words. The next sentence counts too: if it takes this one
+back ("Wait, no"), this one is hardly worth showing. Sentences that hold a secret, code or half a
+formula are no candidates.
 """
 
 from __future__ import annotations

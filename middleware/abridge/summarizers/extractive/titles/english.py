@@ -124,8 +124,6 @@ _HANDLING = (
 )
 """Verbs of what is done on the way."""
 
-_USER = r"\b(?:user|person|client|customer|she|he|they)"
-
 _ASKS = r"\b(?:user|question|riddle|problem|puzzle|task)(?: here)?"
 
 _CONCLUDES = (
@@ -158,7 +156,7 @@ _RESULT = (
     r"(?: indeed| likely| probably| actually| simply| still| just| definitely| really|:|,)*"
     r" (?=\S)(?!that\b|(?-i:[a-z]{3,}er)(?: than\b|[^\w\s]|$))"
 )
-"""What a result is; a comparative is none."""
+"""Words before a result; a comparative, as in "the price is higher", is no result."""
 
 _SETTLES = (
     r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with|choose"
