@@ -13,10 +13,13 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
+from abridge.core.answer import STRAY_ARGUMENTS
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import UpstreamBroken
 from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
+from tests.apis.messages.scripts import begin as begin_message
+from tests.apis.messages.scripts import delta
 from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_responses
 from tests.support.counters import total
@@ -443,6 +446,15 @@ class TestOutcomes:
         await call(app, PATHS["chat"], CHAT)
         lines = [line for line in caplog.messages if line.startswith("upstream default: ")]
         assert lines == [f"upstream default: {cause}"]
+
+    async def test_the_line_names_arguments_of_a_call_that_had_not_begun(
+        self, counted: Counted, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stray = delta(3, "input_json", partial_json="{}")
+        app = counted.app(Answer([begin_message(), stray]))
+        body = {**CHAT, "max_tokens": 100}
+        await call(app, "/v1/messages", body, {"x-abridge-summary": "auto"})
+        assert f"upstream default: {STRAY_ARGUMENTS.message}" in caplog.messages
 
     @pytest.mark.parametrize(
         ("reported", "output"),

@@ -7,9 +7,9 @@ the answer was cut short, and fails in any case.
 
 from __future__ import annotations
 
-from abridge.core.events import ErrorDetail, FinishReason
+from abridge.core.events import AnswerFault, FinishReason
 
-UNFINISHED = ErrorDetail(
+UNFINISHED = AnswerFault(
     "upstream_error", "Upstream ended its answer before every part was complete."
 )
 

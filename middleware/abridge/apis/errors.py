@@ -9,47 +9,32 @@ from typing import Any, TypeAlias
 
 from abridge.apis.api import Api, UpstreamApi, WriteError
 from abridge.apis.credentials import Header
-from abridge.apis.endings import UNFINISHED
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.shapes import DROPPED, DropCount, either, fields, rebuild, text
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail
+from abridge.core.events import AnswerFault, ErrorDetail
 
-CONNECTION_LOST = ErrorDetail(
+CONNECTION_LOST = AnswerFault(
     "upstream_error", "The connection to upstream ended before the answer did."
 )
 
-ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
+ANSWER_TOO_LONG = AnswerFault("upstream_error", "The answer is longer than limits.event allows.")
 
-UNREADABLE = ErrorDetail("upstream_error", "Upstream's answer could not be read.")
+UNREADABLE = AnswerFault("upstream_error", "Upstream's answer could not be read.")
 
-CALL_CHANGED = ErrorDetail(
+CALL_CHANGED = AnswerFault(
     "upstream_error", "Upstream ended a call with different arguments from those it had streamed."
 )
 
-SECOND_ANSWER = ErrorDetail("upstream_error", "Upstream began another answer inside this one.")
+SECOND_ANSWER = AnswerFault("upstream_error", "Upstream began another answer inside this one.")
 
-TURN_PAUSED = ErrorDetail(
+TURN_PAUSED = AnswerFault(
     "upstream_error", "Upstream paused its turn, and clients of this API cannot resume it."
 )
 
-TEXT_CHANGED = ErrorDetail(
+TEXT_CHANGED = AnswerFault(
     "upstream_error", "Upstream ended a text with different words from those it had streamed."
 )
-
-FOUND_ERRORS = frozenset(
-    (
-        CONNECTION_LOST,
-        ANSWER_TOO_LONG,
-        UNREADABLE,
-        CALL_CHANGED,
-        SECOND_ANSWER,
-        TURN_PAUSED,
-        TEXT_CHANGED,
-        UNFINISHED,
-    )
-)
-"""Errors that Abridge finds in an answer: their words are its own, so they may be logged."""
 
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""

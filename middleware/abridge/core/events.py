@@ -85,6 +85,13 @@ class ErrorDetail:
         return {"code": self.code, "message": self.message}
 
 
+class AnswerFault(ErrorDetail):
+    """What Abridge itself finds wrong with an answer. The words are its own, so they may be
+    logged."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, frozen=True)
 class ItemSummary:
     """The finished summary of one reasoning item."""

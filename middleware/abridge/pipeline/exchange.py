@@ -15,8 +15,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.apis.errors import FOUND_ERRORS
-from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.events import AnswerFault, ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
 from abridge.http.asgi import (
@@ -283,7 +282,7 @@ class Exchange:
         if isinstance(failure, UpstreamBroken):
             return str(failure)
         error = self._recorder.error
-        return error.message if error in FOUND_ERRORS else "no whole answer came"
+        return error.message if isinstance(error, AnswerFault) else "no whole answer came"
 
 
 class _RequestTasks(asyncio.TaskGroup):
