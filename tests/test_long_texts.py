@@ -53,7 +53,7 @@ BOUNDED = {
     "abridge.summarizers.voice._beginnings": _OWN,
     f"{_EXTRACTIVE}.blocks._CODE": _LINES,
     f"{_EXTRACTIVE}.blocks._CODE_END": _LINES,
-    f"{_EXTRACTIVE}.cues.find_cues": _SENTENCES,
+    f"{_EXTRACTIVE}.cues.Cue.search": _SENTENCES,
     f"{_EXTRACTIVE}.doubts.score_following": _SENTENCES,
     f"{_EXTRACTIVE}.doubts.score_own": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,

@@ -26,7 +26,7 @@ class ExtractRules:
     min_sentences: int
     max_sentences: int
     max_chars: int  # characters in all
-    min_chars: int  # characters that are told as far as anything may be: of 40 words
+    min_chars: int  # characters that are told as far as anything may be
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,8 +72,8 @@ STYLES: Mapping[SummaryStyle, Style] = {
             chars_per_sentence=100,
             min_sentences=3,
             max_sentences=8,
-            max_chars=620,
-            min_chars=260,
+            max_chars=640,
+            min_chars=480,
         ),
     ),
     "concise": Style(
@@ -105,7 +105,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
             min_sentences=3,
             max_sentences=12,
             max_chars=1000,
-            min_chars=260,
+            min_chars=340,
         ),
     ),
     "title": Style(

@@ -1,14 +1,23 @@
-"""Test that runs of neighbours are chosen, within the room that there is."""
+"""Test that the best sentences together are chosen, within the room that there is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core.styles import STYLES
-from abridge.summarizers.extractive.choosing import choose_sentences
+from abridge.summarizers.extractive.choosing import (
+    BEGIN,
+    BEGIN_OPENING,
+    GO_ON_LEANING,
+    GO_ON_OPENING,
+    choose_sentences,
+)
 from abridge.summarizers.extractive.scoring import Candidate
 
 WORDS = st.frozensets(st.sampled_from(["one", "two", "three", "four"]), max_size=3)
@@ -48,14 +57,13 @@ def test_no_run_begins_with_a_sentence_that_leans_and_all_fit(
     positions = {one.position for one in chosen}
     assert len(positions) == len(chosen) <= RULES.max_sentences
     assert sum(one.size for one in chosen) <= RULES.max_chars
-    assert sum(position - 1 not in positions for position in positions) <= 3
     assert all(one.position - 1 in positions for one in chosen if one.leans)
 
 
-def test_what_is_worth_less_is_told_up_to_forty_words() -> None:
-    dull = [replace(candidate(position, -1.0), size=90.0) for position in (0, 3, 6, 9)]
-    assert len(choose_sentences(dull, RULES, ())) == 3
-    assert len(choose_sentences(dull, replace(RULES, min_chars=0), ())) == 1
+def test_what_is_worth_less_is_told_up_to_the_least_size() -> None:
+    dull = [replace(candidate(position, -position), size=100.0) for position in (0, 3, 6, 9, 12)]
+    assert len(choose_sentences(dull, replace(RULES, min_chars=300), ())) == 3
+    assert choose_sentences(dull, replace(RULES, min_chars=0), ()) == []
 
 
 def test_neighbours_are_preferred_to_better_sentences_that_stand_alone() -> None:
@@ -74,16 +82,55 @@ def test_the_conclusion_of_all_is_told_again_at_the_end_in_another_sentence() ->
     assert choose_sentences([again, same], RULES, told) == []
 
 
-def test_a_part_without_a_conclusion_ends_with_what_was_found_last() -> None:
-    scores = [2.5, 2.0, 2.0, 2.0, 2.0, -0.4, -0.6, 1.3]
-    chosen = choose_sentences(
-        [candidate(position, score) for position, score in enumerate(scores)], RULES, ()
-    )
-    assert max(one.position for one in chosen) == 7
-
-
-def test_a_part_does_not_end_with_an_early_conclusion_where_more_was_found_later() -> None:
-    scores = [2.0, 2.0, 3.9, 0.1, 0.1, 0.1, 0.1, 2.6]
+def test_the_last_conclusion_is_preferred_and_that_of_all_is_told_in_any_case() -> None:
+    scores = [2.0, 2.0, 2.0, 2.0, 2.0, -0.4, -0.6, 2.4]
     candidates = [candidate(position, score) for position, score in enumerate(scores)]
-    candidates[2].concludes = True
-    assert max(one.position for one in choose_sentences(candidates, RULES, ())) == 7
+    assert 7 not in {one.position for one in choose_sentences(candidates, RULES, ())}
+    candidates[7].concludes = True
+    assert 7 in {one.position for one in choose_sentences(candidates, RULES, ())}
+    candidates[7].score = -3.0
+    chosen = choose_sentences(candidates, RULES, (), is_last=True)
+    assert 7 in {one.position for one in chosen}
+
+
+def test_the_task_is_told_at_the_beginning_of_all_and_of_that_alone() -> None:
+    candidates = [candidate(position, 2.0) for position in range(9)]
+    candidates[1].is_task, candidates[1].score = True, -3.0
+    assert candidates[1] in choose_sentences(candidates, RULES, ())
+    assert candidates[1] not in choose_sentences(candidates, RULES, [frozenset(["other"])])
+
+
+def test_of_sentences_that_say_the_same_one_is_told() -> None:
+    words = frozenset(["answer", "three", "letters"])
+    same = [replace(candidate(position, 2.0, words), told=0.0) for position in range(40)]
+    other = candidate(40, -2.0)
+    assert len(choose_sentences([*same, other], replace(RULES, min_chars=240), ())) == 2
+
+
+BEST = st.lists(st.tuples(st.integers(-6, 6), st.booleans(), st.booleans()), max_size=9)
+
+
+@given(BEST)
+def test_no_other_choice_is_worth_more(drawn: list[tuple[int, bool, bool]]) -> None:
+    candidates = [
+        replace(candidate(position, score / 3, leans=leans), opens=opens)
+        for position, (score, leans, opens) in enumerate(drawn)
+    ]
+    anything = replace(RULES, min_chars=0, max_chars=10_000, min_sentences=99, max_sentences=99)
+    chosen = choose_sentences(candidates, anything, [frozenset(["other"])])
+    best = max(
+        (_worth(subset) for count in range(10) for subset in combinations(candidates, count)),
+    )
+    assert _worth(chosen) == pytest.approx(best)
+
+
+def _worth(chosen: Sequence[Candidate]) -> float:
+    positions = {one.position for one in chosen}
+    worth = 0.0
+    for one in chosen:
+        if one.position - 1 in positions:
+            worth += GO_ON_LEANING * one.leans + GO_ON_OPENING * one.opens
+        else:
+            worth += -99 if one.leans else BEGIN + BEGIN_OPENING * one.opens
+        worth += one.score
+    return worth

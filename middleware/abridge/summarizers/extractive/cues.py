@@ -32,7 +32,8 @@ CONCLUSION = Cue(
         r"|(?:the|final|correct|best) (?:answer|result|solution|decision|diagnosis|verdict)"
         r"|(?:the|final|my) (?:recommendation|advice|fix|takeaway|upshot|bottom line|cause)"
         r"|i(?:['’]d| would|['’]ll| will)? (?:go with|recommend|choose|suggest|propose|prefer)"
-        r"|equals|(?:which|this|that) means|root cause|turns out|consistent with|must be"
+        r"|(?:must|have to|should) (?:refuse|decline)|equals|(?:which|this|that) means|root cause"
+        r"|turns out|consistent with|must be"
         r"|(?:best|first|right) (?:choice|fit|approach)|(?:final )?answer(?=:)"
         r"|that(?:['’]s| is) (?:the|why|what|because|how)|total (?:is )?\d"
         r"|(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)|proves?"
@@ -51,24 +52,6 @@ CONCLUSION = Cue(
         r"因此|所以|综上|總之|总之|总结|结论|結論|答案|最终|最終|说明|意味着|也就是说|可见|得到"
         r"|得出|验证了|根本原因|したがって|よって|つまり|答えは|結局|ということ"
         r"|わか(?:る|った|ります)|以上から|が正しい|따라서|그러므로|결론|결국|정답"
-    ),
-)
-
-DECISION = Cue(
-    spaced=(
-        r"(?:i|we)(?:['’]ll| will| shall| decided?| choose| chose| picked?)|refuse|decline"
-        r"|going with|instead|finally|best (?:to|way|approach|option)"
-        r"|(?:the|my|a) (?:plan|approach|strategy)|makes? sense"
-        r"|(?:the )?(?:proposed|implementation|safest|simplest|better|optimal) \w+"
-        r"|ich (?:werde|nehme|schlage|empfehle|schreibe|muss|will)|wir (?:müssen|nehmen|sollten)"
-        r"|(?:am )?besten?|besser|entscheide\w*|sollte[nt]?|lösung|je vais|il faut|nous devons"
-        r"|je propose|voy a|debemos|hay que|propongo|conviene|devo|dobbiamo|bisogna|vou|devemos"
-        r"|preciso|нужно|сначала|решаю|выбираю|лучше|следует"
-    ),
-    wide=(
-        r"我们?(?:会|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案"
-        r"|不需要|必要がある|べき|まず|最後に|ことにする|しよう|します|選ぶ|方針|決定|먼저|해야"
-        r"|하겠다|선택"
     ),
 )
 
@@ -139,10 +122,3 @@ META = Cue(
     ),
 )
 """Remarks about how to word the answer, and on taking care."""
-
-_CUES = (CONCLUSION, DECISION, TASK, HEDGE, META)
-
-
-def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
-    """Return the cues in a text in small letters, and where each of them comes first."""
-    return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=wide))}

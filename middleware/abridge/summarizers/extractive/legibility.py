@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import letter_share, word_count
+from abridge.summarizers.extractive.words import letter_share
 
 _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 """What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
@@ -26,11 +25,6 @@ _LOOSE_END = re.compile(
 )
 """The end of a sentence that a formula or a list completes."""
 
-_NUMBER = re.compile(r"\d[\d.,/:]*")
-
-_ARITHMETIC = re.compile(  # fast to find: starts with a character
-    r"[=*/×÷](?:(?<=[\w)\]].)|(?<=[\w)\]]\s.))(?!(?<=/)\d)(?=\s?[\w(√-])"
-)
 _SENTENCE_STOPS = (".", "!", "。")
 
 PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
@@ -56,18 +50,8 @@ def is_legible(text: str) -> bool:
     )
 
 
-def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
-    """Score 0.5 for a sentence in plain words, less for a fragment or for much that is no letter,
-    a little more for one with a number."""
-    count = word_count(text, wide=wide)
-    score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
-    score -= 0.5 * (count > 45)
-    score -= 1.5 * text.endswith("…")
-    is_whole = text.endswith(_SENTENCE_STOPS)
-    score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
-    score += 0.5 * is_whole
-    if numbers := len(_NUMBER.findall(text)):
-        score += 0.4 - 0.8 * min(3, len(_ARITHMETIC.findall(text)))
-        score -= 1.5 * (not wide and numbers > 1 and 3 * numbers >= count)
+def sign_share(text: str, *, wide: bool) -> float:
+    """Return eight times the share of what is no letter, as far as it is more than in plain
+    words."""
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
-    return score - max(0.0, plain_share - letter_share(text)) * 8
+    return max(0.0, plain_share - letter_share(text)) * 8

@@ -23,9 +23,10 @@ def _rule(hints: str, pattern: str) -> Rule:
 
 RULES = (
     _rule(  # the prompt, and orders that came in through a tool
-        "prompt|system m|developer|instruct|systemanw|ai assistant|as an ai",
+        "prompt|system m|developer|instruct|systemanw|assistant|as an ai|agents ",
         r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
         r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
+        r"|(?:assistants|agents) (?:must|should|have to|are to)\b"
         r"|as an ai\b|instructions? (?:say|state|are to|require|prohibit|tell|système)|(?:my"
         r"|hidden|secret|initial|injected) instructions?\b",
     ),

@@ -1,38 +1,49 @@
 """Score how much a sentence tells a reader, and whether it may be shown at all.
 
-What raises a score: words that announce a conclusion, a decision or the task, and words that other
-sentences use too. What lowers it: doubts, thinking aloud, suppositions, remarks about the answer's
-wording, digits and symbols in place of words. The next sentence counts too: if it takes this one
-back ("Wait, no"), this one is hardly worth showing. Sentences that hold a secret, code or half a
-formula are no candidates.
+A score adds up weighted traits: where the sentence stands, what it does (conclude, state the task,
+guess, speak of the answer's wording), how much it names. What raises doubts about it, in itself or
+in what follows ("Wait, no"), decides whether it is sound. Sentences that hold a secret, code or
+half a formula are no candidates.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
+from operator import mul
 
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
-from abridge.summarizers.extractive.legibility import is_legible, score_form
+from abridge.summarizers.extractive.legibility import is_legible, sign_share
 from abridge.summarizers.extractive.openings import leans, refers, strip_connectives, strip_fillers
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import is_wide, share_of, topic_words
+from abridge.summarizers.extractive.words import is_wide, share_of, topic_words, word_count
 
 LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
 UNSOUND_SCORE = -2.5  # of doubts up to which a sentence is not shown
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
-AFTER_HIDDEN_SCORE = -1.5  # for what follows on what is hidden
 CHECKED_SCORE = -1.0  # of doubts about a conclusion after which the next sentence asks on
-CONSEQUENCE_FORM = -1.0  # the least score of a consequence's form: it may be short, or a sum
-ANNOUNCING_SCORE = -0.5  # for a question or an intention
-META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
+FEW_WORDS = 7  # of a sentence that tells little
+MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
 
-_CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0))
-TASK_SCORE = 2.0  # for stating the task, where no earlier part told it
+WEIGHTS = {
+    "any": -0.85,  # of every sentence
+    "first": 1.2,
+    "last": 0.7,
+    "draws": 0.65,  # draws a consequence
+    "task": 0.65,  # states the task
+    "hedges": -0.5,
+    "meta": -0.55,  # speaks of the answer's wording
+    "short": -0.5,
+    "told": -0.5,  # share of its topic words that earlier parts used
+    "leans": -0.25,  # cannot be understood without the one before it
+    "signs": -0.12,  # much that is no letter
+    "names": 0.7,  # number of its topic words
+    "size": 0.2,  # in hundreds of characters
+}
+"""What each trait adds to a sentence's score. See `choosing` for where this comes from."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,31 +63,18 @@ class Candidate:
     sound: bool = True  # neither question nor thinking aloud nor taken back
     announces: bool = False  # a question or an intention: told with what follows alone
     opens: bool = False  # the first sentence of its paragraph
-    closes: bool = False  # the last one that may be shown
-    block: int = 0  # the number of its paragraph
-    states: bool = False  # tells something, so an extract may open with it
     is_task: bool = False  # speaks of the task
-    asks: bool = False  # a question
 
 
 def score_sentences(
     sentences: Sequence[Sentence], told: frozenset[str], privacy: Privacy
 ) -> Iterator[Candidate]:
-    """Yield the sentences that may be shown, in order. Which of them close their paragraph is known
-    after all. `told` are the words of earlier parts."""
+    """Yield the sentences that may be shown, in order. `told` are the words of earlier parts."""
     scorer = _Scorer(sentences, told, privacy)
     kept = [position for position in range(len(sentences)) if not scorer.is_nod(position)]
-    last: Candidate | None = None
     for place, (before, position) in enumerate(pairwise([-1, *kept])):
-        one = scorer.rate(place, before, position)
-        if one is None:
-            continue
-        if one.sound or one.announces:
-            one.closes = True
-            if last is not None:
-                last.closes = last.block != one.block
-            last = one
-        yield one
+        if (one := scorer.rate(place, before, position)) is not None:
+            yield one
 
 
 class _Scorer:
@@ -95,8 +93,6 @@ class _Scorer:
         self._openings = [text[: doubts.OPENING_CHARS].lower() for text in texts]
         self._draws = [doubts.CONSEQUENCE.match(lower) is not None for lower in self._lowered]
         self._words = [topic_words(lower) for lower in self._lowered]
-        counts = Counter(chain.from_iterable(self._words))
-        self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
         self._hidden = _find_hidden(sentences, privacy)
         self._blocks = [sentence.block for sentence in sentences]
         self._closes = [one != following for one, following in pairwise([*self._blocks, -1])]
@@ -112,45 +108,63 @@ class _Scorer:
         """Return a sentence with its score, or None if it may not be shown. `place` is its number
         without those that only nod, `before` the position of the last of them."""
         sentence, tied = self._sentences[position], self._tied[position]
-        begins = before < 0 or self._blocks[before] != sentence.block
         if self._hidden[position] or not is_legible(tied):
             return None
         text, lower, words = strip_connectives(tied), self._lowered[position], self._words[position]
-        wide, tells = self._wide[position], len(words - doubts.TASK_WORDS) > 1
-        is_task = self._is_early(position) and cues.TASK.search(lower, wide=wide) is not None
+        is_early = position < FIRST_SENTENCES and not self._told
+        is_task = is_early and cues.TASK.search(lower, wide=self._wide[position]) is not None
         own, following = self._score_doubts(position, is_task=is_task)
-        sound = own + following > UNSOUND_SCORE
-        score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
-        sound &= score > META_ONLY or concludes or self._is_early(position)
-        is_alone = self._closes[position] and position + 1 < len(self._sentences)
-        opens = begins and not is_alone
-        ponders = tells and not (sound or following) and own > doubts.NO_SCORE
-        announces = not sound and ((ponders and opens) or doubts.announces(lower))
-        shown = sound or announces
-        form = score_form(text, sentence, wide=wide)
-        score += max(form, CONSEQUENCE_FORM) if self._draws[position] else form
-        score += self._score_theme(words)
-        score += AFTER_HIDDEN_SCORE * self._hidden[max(0, position - 1)]
-        score += ANNOUNCING_SCORE if announces else own + following
-        return Candidate(
+        is_meta, concludes = self._find_cues(position)
+        sound = own + following > UNSOUND_SCORE and (not is_meta or concludes or is_early)
+        opens = self._opens(before, position)
+        names = len(words - doubts.TASK_WORDS) > 1
+        ponders = names and opens and own > doubts.NO_SCORE
+        is_left = not sound and (is_early or not following)  # else it is taken back at once
+        announces = is_left and (ponders or doubts.announces(lower))
+        one = Candidate(
             position=place,
             text=text,
             tied=tied,
             size=text_size(text),
             words=words,
             told=share_of(words, self._told),
-            score=max(score, ANNOUNCING_SCORE) if announces else score,
-            leans=shown and (sentence.hangs or leans(text)),
-            bound=shown and (text != tied or (not opens and refers(text))),
+            score=0.0,
+            leans=sentence.hangs or leans(text),
+            bound=text != tied or (not opens and refers(text)),
             concludes=concludes,
             sound=sound,
             announces=announces,
             opens=opens and not sentence.hangs,
-            block=sentence.block,
-            states=tells and shown,
             is_task=is_task,
-            asks=announces and lower[-1] in "?？",
         )
+        one.score = sum(map(mul, WEIGHTS.values(), self._traits(one, position, is_meta=is_meta)))
+        return one
+
+    def _traits(self, one: Candidate, position: int, *, is_meta: bool) -> tuple[float, ...]:
+        """Return what `WEIGHTS` weigh, in their order."""
+        lower, wide = self._lowered[position], self._wide[position]
+        return (
+            1.0,
+            one.position == 0,
+            position + 1 == len(self._sentences),
+            self._draws[position],
+            one.is_task,
+            cues.HEDGE.search(lower, wide=wide) is not None,
+            is_meta,
+            word_count(one.text, wide=wide) < FEW_WORDS,
+            one.told,
+            one.leans,
+            sign_share(one.text, wide=wide),
+            min(len(one.words), MANY_TOPIC_WORDS) / MANY_TOPIC_WORDS,
+            one.size / 100,
+        )
+
+    def _opens(self, before: int, position: int) -> bool:
+        """Return true for the first sentence of a paragraph that has others."""
+        block = self._sentences[position].block
+        begins = before < 0 or self._blocks[before] != block
+        is_alone = self._closes[position] and position + 1 < len(self._sentences)
+        return begins and not is_alone
 
     def _score_doubts(self, position: int, *, is_task: bool) -> tuple[float, float]:
         """Score the doubts about a sentence: its own, and those that the next one begins with."""
@@ -171,35 +185,14 @@ class _Scorer:
             self._closes[position] or self._lowered[position + 1].endswith(("?", "？"))
         )
 
-    def _is_early(self, position: int) -> bool:
-        """Return true for a sentence among which the task is stated."""
-        return position < FIRST_SENTENCES and not self._told
-
-    def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
-        """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
-        it concludes."""
-        starts = cues.find_cues(self._lowered[position], wide=wide)
-        is_meta = cues.META in starts
-        score = -2.5 * is_meta - 1.0 * (cues.HEDGE in starts)
-        score += 0.7 * self._draws[position]
-        concludes = self._settles(position)
-        task_score = 0.0 if self._told else TASK_SCORE
+    def _find_cues(self, position: int) -> tuple[bool, bool]:
+        """Return whether a sentence speaks of the answer's wording, and whether it concludes."""
+        lower, wide = self._lowered[position], self._wide[position]
+        is_meta = cues.META.search(lower, wide=wide) is not None
+        found = None if is_meta else cues.CONCLUSION.search(lower, wide=wide)
         leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS
-        for cue, cue_score in (*_CUE_SCORES, (cues.TASK, task_score)) if starts else ():
-            if cue not in starts or (cue is cues.DECISION and is_meta):
-                continue
-            leading = starts[cue] < leading_chars
-            score += cue_score * (1.0 if leading else 0.5) * (0.2 if is_meta else 1.0)
-            if cue is cues.CONCLUSION and not concludes:
-                concludes = leading and not is_meta
-        return score, concludes
-
-    def _score_theme(self, words: frozenset[str]) -> float:
-        """Score up to 1.5 for topic words that other sentences use too."""
-        if len(words) < 2:
-            return -1.0
-        shared = sum(map(self._word_scores.__getitem__, words))
-        return min(1.5, shared / (4 + len(words)))
+        leads = found is not None and found.start() < leading_chars
+        return is_meta, leads or self._settles(position)
 
 
 def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> list[bool]:
