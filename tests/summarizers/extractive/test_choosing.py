@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 
 import pytest
 from hypothesis import given
@@ -14,8 +14,10 @@ from abridge.core.styles import STYLES
 from abridge.summarizers.extractive.choosing import (
     BEGIN,
     BEGIN_OPENING,
+    GO_ON,
     GO_ON_LEANING,
     GO_ON_OPENING,
+    LAST,
     choose_sentences,
 )
 from abridge.summarizers.extractive.scoring import Candidate
@@ -82,15 +84,16 @@ def test_the_conclusion_of_all_is_told_again_at_the_end_in_another_sentence() ->
     assert choose_sentences([again, same], RULES, told) == []
 
 
-def test_the_last_conclusion_is_preferred_and_that_of_all_is_told_in_any_case() -> None:
-    scores = [2.0, 2.0, 2.0, 2.0, 2.0, -0.4, -0.6, 2.4]
+def test_what_is_said_or_concluded_last_is_preferred_and_the_end_of_all_is_told() -> None:
+    scores = [2.0, 2.0, 2.0, 2.0, 2.0, 1.5, -3.0, 1.5, -3.0]
     candidates = [candidate(position, score) for position, score in enumerate(scores)]
-    assert 7 not in {one.position for one in choose_sentences(candidates, RULES, ())}
-    candidates[7].concludes = True
-    assert 7 in {one.position for one in choose_sentences(candidates, RULES, ())}
-    candidates[7].score = -3.0
-    chosen = choose_sentences(candidates, RULES, (), is_last=True)
-    assert 7 in {one.position for one in chosen}
+    assert {5, 7}.isdisjoint(one.position for one in choose_sentences(candidates, RULES, ()))
+    assert candidates[7] in choose_sentences(candidates[:8], RULES, ())
+    candidates[5].concludes = True
+    assert candidates[5] in choose_sentences(candidates, RULES, ())
+    candidates[5].score = -3.0
+    assert candidates[5] not in choose_sentences(candidates, RULES, ())
+    assert candidates[5] in choose_sentences(candidates, RULES, (), is_last=True)
 
 
 def test_the_task_is_told_at_the_beginning_of_all_and_of_that_alone() -> None:
@@ -118,19 +121,19 @@ def test_no_other_choice_is_worth_more(drawn: list[tuple[int, bool, bool]]) -> N
     ]
     anything = replace(RULES, min_chars=0, max_chars=10_000, min_sentences=99, max_sentences=99)
     chosen = choose_sentences(candidates, anything, [frozenset(["other"])])
-    best = max(
-        (_worth(subset) for count in range(10) for subset in combinations(candidates, count)),
-    )
-    assert _worth(chosen) == pytest.approx(best)
+    subsets = chain.from_iterable(combinations(candidates, count) for count in range(10))
+    best = max(_worth(subset, len(drawn) - 1) for subset in subsets)
+    assert _worth(chosen, len(drawn) - 1) == pytest.approx(best)
 
 
-def _worth(chosen: Sequence[Candidate]) -> float:
+def _worth(chosen: Sequence[Candidate], last: int) -> float:
+    """Return what a choice is worth. `last` is the position of the last sentence of all."""
     positions = {one.position for one in chosen}
     worth = 0.0
     for one in chosen:
         if one.position - 1 in positions:
-            worth += GO_ON_LEANING * one.leans + GO_ON_OPENING * one.opens
+            worth += GO_ON + GO_ON_LEANING * one.leans + GO_ON_OPENING * one.opens
         else:
             worth += -99 if one.leans else BEGIN + BEGIN_OPENING * one.opens
-        worth += one.score
+        worth += one.score + LAST * (one.position == last)
     return worth

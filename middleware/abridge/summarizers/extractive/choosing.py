@@ -20,15 +20,15 @@ from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
 
 BEGIN, BEGIN_OPENING = -0.8, 0.6  # for a run, and if it begins where a paragraph does
-GO_ON_LEANING, GO_ON_BOUND, GO_ON_OPENING = 0.45, 0.25, -0.5
+GO_ON, GO_ON_LEANING, GO_ON_BOUND, GO_ON_OPENING = -0.3, 0.45, 0.25, -0.5
 """For a further sentence of a run: if it leans on the one before it, is tied to it, or begins a
 paragraph."""
 
 END_ANNOUNCING = -0.85  # for a run that ends with a question or an intention
 MUST = 9.0  # for what has to be told
-LAST_FOUND = 0.8  # for what a passage concludes last
+LAST = 1.5  # for what a passage says last, and what it concludes last
 ASKED = 1.5  # for a question at the beginning of all
-MAX_OPENING = 4  # the first sentences of all that state the task
+MAX_OPENING = 5  # the first sentences of all that state the task
 MIN_OPENING_PLACES = 3  # sentences of an extract from which it has to state the task
 MAX_PRICE = 10.0  # of a hundred characters
 PRICES = 8  # that are tried
@@ -95,8 +95,9 @@ def _add_worth(
 ) -> dict[int, float]:
     """Return what some sentences are worth beside their scores, by position: the task and its
     question at the beginning of all, and what is concluded last."""
-    ends = [one.position for one in shown if one.sound and one.concludes][-1:]
-    more = dict.fromkeys(ends, MUST if is_last else LAST_FOUND)
+    more = dict.fromkeys([one.position for one in shown if one.sound][-1:], LAST)
+    found = [one.position for one in shown if one.sound and one.concludes][-1:]
+    more |= dict.fromkeys(found, MUST if is_last else LAST)
     if not told and room.places >= MIN_OPENING_PLACES:
         early = [one for one in shown if one.position < MAX_OPENING]
         more |= {one.position: ASKED for one in early if one.tied[-1] in "?？"}
@@ -153,7 +154,7 @@ def _worth_of_beginning(one: Candidate) -> float:
 
 
 def _worth_of_going_on(one: Candidate) -> float:
-    return GO_ON_LEANING * one.leans + GO_ON_BOUND * one.bound + GO_ON_OPENING * one.opens
+    return GO_ON + GO_ON_LEANING * one.leans + GO_ON_BOUND * one.bound + GO_ON_OPENING * one.opens
 
 
 def _is_told(one: Candidate, told: Sequence[frozenset[str]]) -> bool:
