@@ -74,7 +74,8 @@ TASK = Cue(
 HEDGE = Cue(
     spaced=(
         r"might|may|maybe|perhaps|possibly|sometimes|some people|seems?|unsure|could be|would be"
-        r"|probably|likely|i think|i guess|i (?:feel|suppose|wonder)|presumably|not sure|people"
+        r"|first (?:thought|guess|idea|instinct)|probably|likely|i think|i guess"
+        r"|i (?:feel|suppose|wonder)|presumably|not sure|people"
         r"|sort of|kind of|potential(?:ly)?|or something|someone|sounds"
         r"|looks (?:like|right|good|best)|vielleicht|könnten?|vermutlich|wahrscheinlich"
         r"|möglicherweise|soweit ich weiß|ich frage mich|klingt|scheint|wohl|peut-être"

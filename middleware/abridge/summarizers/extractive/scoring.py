@@ -119,7 +119,8 @@ class _Scorer:
         opens = self._opens(before, position)
         names = len(words - doubts.TASK_WORDS) > 1
         ponders = names and opens and own > doubts.NO_SCORE
-        is_left = not sound and (is_early or not following)  # else it is taken back at once
+        asks_early = is_early and lower.endswith(("?", "？"))
+        is_left = not sound and (asks_early or not following)  # else it is taken back at once
         announces = is_left and (ponders or doubts.announces(lower))
         one = Candidate(
             position=place,
