@@ -112,7 +112,6 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
         return
     yield ""
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
-    chosen.sort(key=lambda one: one.position)
     body = [one.tied for one in chosen]
     first = candidates[: FIRST_SENTENCES if passage.told else MAX_FIRST_SENTENCES]
     theme = Counter(chain.from_iterable(one.words for one in candidates))
@@ -161,10 +160,10 @@ def _any_text(candidates: Sequence[Candidate], text: str, told: Sequence[frozens
 
 
 def _join(chosen: Iterable[Candidate]) -> str:
-    """Join the sentences in their original order. A connective stays where what it refers to is
-    shown."""
+    """Join sentences, which come in their original order. A connective stays where what it refers
+    to is shown."""
     joined, last = "", -9
-    for one in sorted(chosen, key=lambda one: one.position):
+    for one in chosen:
         text = (one.tied if one.position == last + 1 else one.text).rstrip(_LOOSE_END_CHARS)
         wide = bool(WIDE_RUN.match(text[-1]))
         stop = "" if _PUNCTUATED.search(text) else "。" if wide else "."

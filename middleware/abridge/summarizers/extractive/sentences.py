@@ -56,7 +56,6 @@ class Sentence:
     text: str
     is_heading: bool = False  # a heading or a bold label
     block: int = 0  # number of its block, so that neighbours in a paragraph are known
-    is_item: bool = False  # it opens a list item
     hangs: bool = False  # its list was announced by a line that ends with a colon
 
 
@@ -69,11 +68,9 @@ def split_sentences(text: str) -> Iterator[Sentence]:
 
 
 def _parse_block(block: ProseBlock, number: int) -> Iterator[Sentence]:
-    first = block.is_item
     for piece in _split_block(plain_math(block.text)):
         if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece):
-            yield Sentence(piece, block=number, is_item=first, hangs=block.hangs)
-            first = False
+            yield Sentence(piece, block=number, hangs=block.hangs)
 
 
 def _split_block(block: str) -> Iterator[str]:
