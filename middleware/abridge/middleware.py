@@ -37,6 +37,7 @@ from abridge.http.asgi import (
     get_header,
     request_paths,
     run_lifespan,
+    send_whole,
 )
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
@@ -617,5 +618,4 @@ async def send_error(error: RequestError, send: Send, errors: ErrorWriter) -> No
     """Send a RequestError to the client in its API's error shape."""
     retry = [(b"retry-after", b"1")] if error.status == 503 else []
     start, body = errors.refuse(error, [*retry, *error.headers])
-    await send(start)
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await send_whole(send, start, body)

@@ -329,5 +329,15 @@ def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] 
 
 async def send_json(send: Send, body: bytes) -> None:
     """Send a JSON response made by Abridge."""
-    await send(json_start(200, body))
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await send_whole(send, json_start(200, body), body)
+
+
+async def send_whole(send: Send, start: Message, body: bytes) -> None:
+    """Send a response whose body is at hand; at once if `send` offers that, as it may offer
+    `write_at_once`."""
+    offer = getattr(getattr(send, "__self__", None), "send_whole", None)
+    if offer is not None:
+        await offer(start, body)
+    else:
+        await send(start)
+        await send({"type": "http.response.body", "body": body, "more_body": False})

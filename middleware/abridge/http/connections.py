@@ -298,6 +298,17 @@ class UpstreamConnection(ResponseHandler):
             if self._is_awaited:
                 self._taker = body._eof_waiter = None
                 self._stop_timeout()
+        return self._take_all(body)
+
+    def take_whole(self) -> bytes | None:
+        """Return the body if all of it has come, else None, and take nothing."""
+        body = self.body
+        if body is EMPTY_PAYLOAD:
+            return b""
+        is_whole = body.is_eof() and self.failure is None and body.exception() is None
+        return self._take_all(body) if is_whole else None
+
+    def _take_all(self, body: StreamReader) -> bytes:
         data = _peek(body)
         _empty(body)
         if self._reading_paused:

@@ -80,6 +80,10 @@ class HttpResponse:
     def aclose(self) -> Awaitable[None]:
         return self.body.aclose()
 
+    def take_whole(self) -> bytes | None:
+        """Return the body if all of it has come, else None."""
+        return self.body.take_whole() if isinstance(self.body, _ResponseBody) else None
+
     def write_to(self, write_at_once: Callable[[bytes], bool]) -> None:
         """Have pieces of the body written as they come, while the next one is awaited. What is not
         written so is read as the next: all of it where another transport sends."""
@@ -256,6 +260,9 @@ class _ResponseBody(httpx.AsyncByteStream):
     @property
     def is_read(self) -> bool:
         return self._connection is not None and self._connection.has_read_all
+
+    def take_whole(self) -> bytes | None:
+        return None if self._connection is None else self._connection.take_whole()
 
     def __aiter__(self) -> _ResponseBody:
         return self

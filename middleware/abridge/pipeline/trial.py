@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import AttemptFailed, EndpointMissing
-from abridge.http.asgi import Inflater, ReceiveUntil, can_inflate, find_write_at_once, get_header
+from abridge.http.asgi import (
+    Inflater,
+    ReceiveUntil,
+    can_inflate,
+    find_write_at_once,
+    get_header,
+    send_whole,
+)
 from abridge.waiting import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -65,6 +72,14 @@ class _TriedAnswer:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
+
+    async def send_whole(self, start: Message, body: bytes) -> None:
+        """Take a whole answer; see `http/asgi.py`."""
+        if self._must_withhold(start["status"]):
+            await self.take(start)
+            await self.take({"type": "http.response.body", "body": body})
+        else:
+            await send_whole(self._send, start, body)
 
     async def end(self) -> None:
         """Check an answer that is still withheld. Raises AttemptFailed."""

@@ -32,6 +32,7 @@ from abridge.http.asgi import (
     call_on_leave,
     find_write_at_once,
     get_header,
+    send_whole,
 )
 from abridge.http.transport import HttpResponse, Transport
 from abridge.lasting import Lasting
@@ -354,7 +355,11 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     headers = response.headers
     if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    if (body := response.take_whole()) is not None:
+        await send_whole(send, start, body)
+        return
+    await send(start)
     if (write_at_once := find_write_at_once(send)) is not None:
         response.write_to(write_at_once)
     has_length = bool(get_header(response.headers, b"content-length"))
