@@ -242,13 +242,21 @@ class AbridgeMiddleware:
         self._metrics_sink.take_effect()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
-            scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
-            if self._hides_raw:  # paths are closed, so a request may have no other one
-                scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
-            await self._trace(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        await self.call(scope, receive, send)
+
+    def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Do the same, for who need not see from it that this is an ASGI application."""
+        if scope["type"] != "http":
+            return self._serve_beside(scope, receive, send)
+        own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
+        scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
+        if self._hides_raw:  # paths are closed, so a request may have no other one
+            scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
+        return self._trace(scope, receive, send)
+
+    async def _serve_beside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what is no HTTP request: the lifespan, or a WebSocket."""
+        if scope["type"] == "lifespan":
             await run_lifespan(self.app, scope, receive, send, self._drain)
         elif self._takes_socket(scope):
             if self._keys is not None and not await self._admits_socket(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Self, cast
+from typing import Self
 from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -254,9 +254,9 @@ class ReceiveUntil:
         return self
 
     async def __call__(self) -> Message:
-        offer = getattr(self._receive, "receive_at_once", None)
+        offer: Callable[[], Message | None] | None = getattr(self._receive, "receive_at_once", None)
         if self._receiving is None and offer is not None and (message := offer()) is not None:
-            return cast(Message, message)
+            return message
         awaited = self._receiving = self._receiving or asyncio.ensure_future(self._receive())
         if not (awaited.done() or self._ended.is_set()):
             ending = self._ended.wait()
@@ -269,10 +269,17 @@ class ReceiveUntil:
         self._receiving = None
         return awaited.result()
 
-    async def __aexit__(self, *_: object) -> None:
+    @property
+    def is_waiting(self) -> bool:
+        """True if there is anything to leave, which costs more to do than to know."""
+        return self._receiving is not None
+
+    async def leave(self, *_: object) -> None:
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.wait((self._receiving,))
+
+    __aexit__ = leave
 
 
 async def run_lifespan(

@@ -83,7 +83,7 @@ class ConnectionPool(TCPConnector):
             raise httpx.ConnectTimeout("Connecting took too long.") from error
         except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
             raise httpx.ConnectError(str(error)) from error
-        protocol = cast(UpstreamConnection, connection.protocol)
+        protocol: UpstreamConnection = connection.protocol  # type: ignore[assignment]
         protocol.start_use(connection)
         return protocol
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -109,13 +109,15 @@ class Proxy:
         self._slots.resize(total, total - kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._admit(scope, receive, send)
-        elif scope["type"] == "websocket":
+        if scope["type"] == "websocket":
             await receive()
             await _send_response(_no_websocket(scope), answering_upgrade(scope, send))
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
+        elif get_header(scope["headers"], b"upgrade").lower() == b"websocket":
+            await _send_response(_no_websocket(scope), send)
+        elif (first := await receive())["type"] != "http.disconnect":
+            await self._admit(scope, _ClientStream(receive, first), send)
 
     async def aclose(self) -> None:
         """Close the connections to upstream; a later request opens new ones."""
@@ -128,13 +130,7 @@ class Proxy:
         await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if get_header(scope["headers"], b"upgrade").lower() == b"websocket":
-            await _send_response(_no_websocket(scope), send)
-            return
-        client = _ClientStream(receive)
-        if (body := await client.read_body()) is None:
-            return
+    async def _admit(self, scope: Scope, client: _ClientStream, send: Send) -> None:
         name = client_of(scope)
         if not self._slots.take(name, 1):  # once the body has begun: idle clients take no slot
             self._metrics.refusals.labels("overloaded").inc()
@@ -148,7 +144,7 @@ class Proxy:
         in_flight = self._metrics.requests_in_flight.labels(target.name)
         in_flight.inc()
         try:
-            await self._forward(target, scope, client, body, send)
+            await self._forward(target, scope, client, send)
         finally:
             in_flight.dec()
             self._slots.give_back(name, 1)
@@ -158,16 +154,14 @@ class Proxy:
         target: UpstreamTarget,
         scope: Scope,
         client: _ClientStream,
-        body: bytes | _ClientStream,
         send: Send,
     ) -> None:
         response = None
         try:
             with client.watch():
-                response = await self._call_upstream(target, scope, body)
+                response = await self._call_upstream(target, scope, client)
                 _update_record(scope, status=response.status)
-                with suppress(OSError):  # how a server reports that the client has left
-                    await _send_response(response, send)
+                await _send_response(response, send)
         except asyncio.CancelledError as error:
             if not client.disconnected:
                 cause = cancellation_cause(error)
@@ -176,8 +170,8 @@ class Proxy:
                 if unanswered:
                     await _send_shutdown_notice(scope, send)
             raise
-        except OSError:
-            if not client.disconnected:
+        except OSError:  # how a server reports that the client has left
+            if response is None and not client.disconnected:
                 raise
         except httpx.TransportError as error:
             if not client.disconnected:
@@ -190,11 +184,13 @@ class Proxy:
                 if response is not None:
                     await response.aclose()
             finally:
-                await client.stop_watching()  # raises what `receive` raised meanwhile
+                if client.watcher is not None:
+                    await client.stop_watching()  # raises what `receive` raised meanwhile
 
     async def _call_upstream(
-        self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
+        self, target: UpstreamTarget, scope: Scope, client: _ClientStream
     ) -> HttpResponse:
+        body = client if client.body is None else client.body
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
@@ -210,33 +206,26 @@ class Proxy:
 
 
 class _ClientStream(httpx.AsyncByteStream):
-    """Reads the client's `receive`: first the request body, then the disconnect.
+    """Reads the client's `receive` after the `first` message: the request body, and the disconnect.
 
     While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
     it is noticed that the client has left even if upstream does not read the body.
     """
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, first: Message) -> None:
         self._receive = receive
         self._chunks: list[bytes] = []
         self._unread_bytes = 0
-        self._more_body = True
+        self._more_body: bool = first.get("more_body", False)
         self._changed = Flag()  # set by each message received, and each chunk taken
         self._watch = _Watch()
-        self._watcher: asyncio.Task[None] | None = None
+        self.watcher: asyncio.Task[None] | None = None
         self.disconnected = False
-
-    async def read_body(self) -> bytes | _ClientStream | None:
-        """Return the body if it came whole, else a stream of it; None if the client has left."""
-        message = await self._receive()
-        if message["type"] == "http.disconnect":
-            return None
-        if not message.get("more_body", False):
-            self._more_body = False
-            body: bytes = message.get("body", b"")
-            return body
-        self._keep(message)
-        return self
+        self.body: bytes | None = None  # None if it comes piece by piece
+        if self._more_body:
+            self._keep(first)
+        else:
+            self.body = first.get("body", b"")
 
     def __aiter__(self) -> _ClientStream:
         return self
@@ -258,11 +247,11 @@ class _ClientStream(httpx.AsyncByteStream):
         a task waits for it.
         """
         if self._more_body or not call_on_leave(self._receive, self._leave):
-            self._watcher = asyncio.create_task(self._wait_until_it_leaves())
+            self.watcher = asyncio.create_task(self._wait_until_it_leaves())
         return self._watch
 
     async def stop_watching(self) -> None:
-        watcher, self._watcher = self._watcher, None
+        watcher, self.watcher = self.watcher, None
         if watcher is not None:
             await _cancel_task(watcher)
 
@@ -309,8 +298,8 @@ class _Watch:
         self._ended = self._cancelled = False
 
     def __enter__(self) -> None:
-        self._task = task = cast(asyncio.Task[Any], asyncio.current_task())
-        self._cancelled_before = task.cancelling()
+        self._task = task = asyncio.current_task()
+        self._cancelled_before = 0 if task is None else task.cancelling()
         if self._ended:
             asyncio.get_running_loop().call_soon(self._cancel)
 
