@@ -86,7 +86,7 @@ from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, ap
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 from abridge.waiting import Flag
-from abridge.work import CLIENT, LIGHT_BYTES, Work
+from abridge.work import CLIENT, LIGHT_BYTES, LIGHT_WORK, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -491,8 +491,9 @@ class AbridgeMiddleware:
     ) -> None:
         """Pass on a request of which nothing is read but the model. `body` is without its content
         encoding; None if it is unknown."""
-        model, work = None, Work()
+        model, work = None, LIGHT_WORK
         if self._names_matter or chooses_models(scope):
+            work = Work()
             if body is not None:
                 work.add(body)
                 model = await read_model(body, work, self.settings.limits, buffered.reserve)

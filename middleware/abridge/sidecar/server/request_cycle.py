@@ -128,7 +128,7 @@ class RequestCycle(RequestResponseCycle):
         self.response_started = True
         self.waiting_for_100_continue = False
         headers = [(name.lower(), value) for name, value in start.get("headers", ())]
-        headers = [*self.default_headers, *headers]
+        headers[:0] = self.default_headers
         if not can_be_written(headers):
             raise RuntimeError("A header of the response has a character that it must not have.")
         for name, value in headers:
