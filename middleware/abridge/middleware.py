@@ -607,12 +607,10 @@ class AbridgeMiddleware:
     def _may_concern(self, api: Api, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
         return (
-            self._memory.may_need_rewrite(body, holds_anything)  # first: often known at once
+            self._memory.may_concern(body, holds_anything)  # first: often known at once
             or may_request_summary(body)
             or bool(api.wish_needle and api.wish_needle in body)
             or (api.compaction is not None and api.compaction.needle in body)
-            or self._memory.may_need_memory(body)
-            or self._memory.may_seal(body)
         )
 
 

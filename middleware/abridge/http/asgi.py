@@ -14,6 +14,8 @@ from abridge.waiting import Flag
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 
+PERCENT = ord("%")
+
 ASCII = bytes(range(128))
 
 GZIP_OR_ZLIB = 47  # zlib's window bits that take either header
@@ -84,7 +86,7 @@ def encoded_path(scope: Scope) -> bytes:
     """
     path, root = scope["path"], scope.get("root_path", "")
     raw: bytes | None = scope.get("raw_path")
-    if raw is not None and not root and b"%" not in raw and raw.decode("latin-1") == path:
+    if raw is not None and not root and PERCENT not in raw and raw.decode("latin-1") == path:
         return raw
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()
@@ -343,12 +345,14 @@ async def send_json(send: Send, body: bytes) -> None:
     await send_whole(send, json_start(200, body), body)
 
 
-async def send_whole(send: Send, start: Message, body: bytes) -> None:
+def send_whole(send: Send, start: Message, body: bytes) -> Awaitable[None]:
     """Send a response whose body is at hand; at once if `send` offers that, as it may offer
     `write_at_once`."""
+    offer: Callable[[Message, bytes], Awaitable[None]] | None
     offer = getattr(getattr(send, "__self__", None), "send_whole", None)
-    if offer is not None:
-        await offer(start, body)
-    else:
-        await send(start)
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+    return _send_in_two(send, start, body) if offer is None else offer(start, body)
+
+
+async def _send_in_two(send: Send, start: Message, body: bytes) -> None:
+    await send(start)
+    await send({"type": "http.response.body", "body": body, "more_body": False})

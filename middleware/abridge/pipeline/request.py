@@ -54,6 +54,8 @@ CALL_HEADER = b"x-abridge-call"
 WISHED_STYLES = {"summarized": "auto", "omitted": "off", "off": "off"}
 """The style of summary that an API's own word for reasoning implies."""
 
+EQUALS_SIGN = ord("=")
+
 CHARSETS = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1"})
 """Charsets in which what is JSON in UTF-8 is the same JSON, but for characters in its texts."""
 
@@ -240,10 +242,13 @@ class ApiRequest:
 
 def must_decode(scope: Scope) -> bool:
     """Return whether a body may be encoded, or in another charset than UTF-8. Few are."""
-    for name, value in scope["headers"]:
-        if name == b"content-encoding" or (name == b"content-type" and b"=" in value):
-            return True
-    return False
+    headers = scope["headers"]
+    found = dict(headers)
+    return (
+        b"content-encoding" in found
+        or EQUALS_SIGN in found.get(b"content-type", b"")
+        or len(found) < len(headers)  # one occurs twice
+    )
 
 
 async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
