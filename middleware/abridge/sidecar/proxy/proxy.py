@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -205,101 +205,17 @@ class Proxy:
             return error_response(scope, failure.status, failure.code, failure.message)
 
 
-class _ClientStream(httpx.AsyncByteStream):
-    """Reads the client's `receive` after the `first` message: the request body, and the disconnect.
-
-    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
-    it is noticed that the client has left even if upstream does not read the body.
-    """
-
-    def __init__(self, receive: Receive, first: Message) -> None:
-        self._receive = receive
-        self._chunks: list[bytes] = []
-        self._unread_bytes = 0
-        self._more_body: bool = first.get("more_body", False)
-        self._changed = Flag()  # set by each message received, and each chunk taken
-        self._watch = _Watch()
-        self.watcher: asyncio.Task[None] | None = None
-        self.disconnected = False
-        self.body: bytes | None = None  # None if it comes piece by piece
-        if self._more_body:
-            self._keep(first)
-        else:
-            self.body = first.get("body", b"")
-
-    def __aiter__(self) -> _ClientStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while self._more_body and not self._chunks:
-            self._changed.clear()
-            await self._changed.wait()
-        if self.disconnected:
-            raise OSError("the client has left")
-        if not self._chunks:
-            raise StopAsyncIteration
-        return self._take_chunks()
-
-    def watch(self) -> _Watch:
-        """Return a context in which what is awaited is cancelled once the client leaves.
-
-        The server tells that by a call if it can, and nothing of the body is to come. Otherwise
-        a task waits for it.
-        """
-        if self._more_body or not call_on_leave(self._receive, self._leave):
-            self.watcher = asyncio.create_task(self._wait_until_it_leaves())
-        return self._watch
-
-    async def stop_watching(self) -> None:
-        watcher, self.watcher = self.watcher, None
-        if watcher is not None:
-            await _cancel_task(watcher)
-
-    async def _wait_until_it_leaves(self) -> None:
-        try:
-            while not self.disconnected:
-                await self._wait_for_room()
-                self._keep(await self._receive())
-        finally:
-            self._watch.end()
-
-    def _leave(self) -> None:
-        self.disconnected = True
-        self._watch.end()
-
-    async def _wait_for_room(self) -> None:
-        while self._unread_bytes >= READ_AHEAD:
-            self._changed.clear()
-            await self._changed.wait()
-
-    def _keep(self, message: Message) -> None:
-        self.disconnected = message["type"] == "http.disconnect"
-        self._chunks.append(message.get("body", b""))
-        self._unread_bytes += len(self._chunks[-1])
-        self._more_body = message.get("more_body", False)
-        self._changed.set()
-
-    def _take_chunks(self) -> bytes:
-        data = b"".join(self._chunks)
-        self._chunks.clear()
-        self._unread_bytes = 0
-        self._changed.set()
-        return data
-
-
 class _Watch:
     """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
     where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
 
-    __slots__ = ("_cancelled", "_cancelled_before", "_ended", "_task")
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None  # while it is in the context
-        self._ended = self._cancelled = False
+    _task: asyncio.Task[Any] | None = None  # while it is in the context
+    _ended = _cancelled = False
+    _cancelled_before = 0
 
     def __enter__(self) -> None:
-        self._task = task = asyncio.current_task()
-        self._cancelled_before = 0 if task is None else task.cancelling()
+        if (task := asyncio.current_task()) is not None:
+            self._task, self._cancelled_before = task, task.cancelling()
         if self._ended:
             asyncio.get_running_loop().call_soon(self._cancel)
 
@@ -325,6 +241,85 @@ class _Watch:
         if task is None or not self._cancelled:
             return False
         return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
+
+
+class _ClientStream(_Watch, httpx.AsyncByteStream):
+    """Reads the client's `receive` after the `first` message: the request body, and the disconnect.
+    Watched, it is a context that ends once the client leaves.
+
+    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
+    it is noticed that the client has left even if upstream does not read the body.
+    """
+
+    def __init__(self, receive: Receive, first: Message) -> None:
+        self._receive = receive
+        self._chunks: list[bytes] = []
+        self._unread_bytes = 0
+        self._more_body: bool = first.get("more_body", False)
+        self._changed = Flag()  # set by each message received, and each chunk taken
+        self.watcher: asyncio.Task[None] | None = None
+        self.disconnected = False
+        self.body: bytes | None = None  # None if it comes piece by piece
+        if self._more_body:
+            self._keep(first)
+        else:
+            self.body = first.get("body", b"")
+
+    def __aiter__(self) -> _ClientStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._more_body and not self._chunks:
+            self._changed.clear()
+            await self._changed.wait()
+        if self.disconnected:
+            raise OSError("the client has left")
+        if not self._chunks:
+            raise StopAsyncIteration
+        return self._take_chunks()
+
+    def watch(self) -> Self:
+        """Have the server tell by a call when the client leaves, if it can, and nothing of the body
+        is to come. Otherwise a task waits for that."""
+        if self._more_body or not call_on_leave(self._receive, self._leave):
+            self.watcher = asyncio.create_task(self._wait_until_it_leaves())
+        return self
+
+    async def stop_watching(self) -> None:
+        watcher, self.watcher = self.watcher, None
+        if watcher is not None:
+            await _cancel_task(watcher)
+
+    async def _wait_until_it_leaves(self) -> None:
+        try:
+            while not self.disconnected:
+                await self._wait_for_room()
+                self._keep(await self._receive())
+        finally:
+            self.end()
+
+    def _leave(self) -> None:
+        self.disconnected = True
+        self.end()
+
+    async def _wait_for_room(self) -> None:
+        while self._unread_bytes >= READ_AHEAD:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _keep(self, message: Message) -> None:
+        self.disconnected = message["type"] == "http.disconnect"
+        self._chunks.append(message.get("body", b""))
+        self._unread_bytes += len(self._chunks[-1])
+        self._more_body = message.get("more_body", False)
+        self._changed.set()
+
+    def _take_chunks(self) -> bytes:
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._unread_bytes = 0
+        self._changed.set()
+        return data
 
 
 def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
