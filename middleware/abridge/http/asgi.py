@@ -14,8 +14,6 @@ from abridge.waiting import Flag
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 
-PERCENT = ord("%")
-
 ASCII = bytes(range(128))
 
 GZIP_OR_ZLIB = 47  # zlib's window bits that take either header
@@ -86,7 +84,7 @@ def encoded_path(scope: Scope) -> bytes:
     """
     path, root = scope["path"], scope.get("root_path", "")
     raw: bytes | None = scope.get("raw_path")
-    if raw is not None and not root and PERCENT not in raw and raw.decode("latin-1") == path:
+    if raw is not None and not root and raw.find(b"%") < 0 and raw.decode("latin-1") == path:
         return raw
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()

@@ -169,11 +169,6 @@ class UpstreamConnection(ResponseHandler):
         """True if the current request is not the connection's first."""
         return self._use_count > 1
 
-    @property
-    def has_read_all(self) -> bool:
-        """True once the response was complete and all of its body was read."""
-        return self.failure is None and self.body.at_eof()
-
     def finish(self) -> httpx.TransportError | None:
         """Return the connection to the pool if it is reusable, else close it.
 

@@ -72,11 +72,6 @@ class HttpResponse:
     headers: Sequence[tuple[bytes, bytes]]
     body: httpx.AsyncByteStream
 
-    @property
-    def is_read(self) -> bool:
-        """True once all of the body was returned, if that is known before its end is asked for."""
-        return isinstance(self.body, _ResponseBody) and self.body.is_read
-
     def aclose(self) -> Awaitable[None]:
         return self.body.aclose()
 
@@ -256,10 +251,6 @@ class _ResponseBody(httpx.AsyncByteStream):
         self._read = connection.read_body
         self.write_at_once: Callable[[bytes], bool] | None = None
         self._failure: httpx.TransportError | None = None
-
-    @property
-    def is_read(self) -> bool:
-        return self._connection is not None and self._connection.has_read_all
 
     def take_whole(self) -> bytes | None:
         return None if self._connection is None else self._connection.take_whole()

@@ -57,9 +57,6 @@ EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
 
 
-UNTOUCHED = "untouched"
-"""The outcome of a request that the application answered by itself."""
-
 BACKGROUND_FIELDS = ("background", "background_options")
 """Fields of a request that say how a background response is made, not what it says."""
 
@@ -184,11 +181,10 @@ class Dispatcher:
         is_due = self._discovery.is_due(route)
         asked = endpoint_trial(app) if is_due else self._discovery.watch(app, route, api)
         try:
-            await asked(scope, buffered, send)
+            await pass_on(asked, scope, buffered, send)
         except EndpointMissing as missing:  # of a trial alone
             own = missing.answer
         else:
-            Record.get(scope).outcome = UNTOUCHED
             return
         buffered = buffered.with_body(buffered.data or b"")
         request = await read(buffered)
@@ -387,7 +383,7 @@ class Dispatcher:
 async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Let the application answer by itself; the response is not read."""
     await app(scope, receive, send)
-    Record.get(scope).outcome = UNTOUCHED
+    Record.get(scope).outcome = "untouched"
 
 
 def _must_omit_reasoning(request: ApiRequest) -> bool:

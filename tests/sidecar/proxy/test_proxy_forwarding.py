@@ -526,28 +526,6 @@ async def test_each_event_is_forwarded_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "bodies"),
-    [(b"content-length: 5", [b"whole"]), (b"transfer-encoding: chunked", [b"whole", b""])],
-)
-async def test_the_end_goes_with_the_last_piece_where_the_length_is_known(
-    length: bytes, bodies: list[bytes]
-) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n")
-        await asyncio.sleep(0.02)
-        await peer.send(b"whole" if b"5" in length else b"5\r\nwhole\r\n0\r\n\r\n")
-
-    async with listen(script) as server:
-        proxy = Proxy(settings(server.url))
-        answered = await soon(call(proxy, CHAT, b"{}"))
-        await proxy.aclose()
-    _, *sent = answered.sent
-    assert [message["body"] for message in sent] == bodies
-    assert [message["more_body"] for message in sent] == [True] * (len(sent) - 1) + [False]
-
-
-@pytest.mark.parametrize(
     "answer",
     [
         b"content-length: 5\r\n\r\nwhole",

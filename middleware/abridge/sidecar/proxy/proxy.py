@@ -346,11 +346,7 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     await send(start)
     if (write_at_once := find_write_at_once(send)) is not None:
         response.write_to(write_at_once)
-    has_length = bool(get_header(response.headers, b"content-length"))
     async for chunk in response.body:
-        if has_length and response.is_read:
-            await send({"type": "http.response.body", "body": chunk, "more_body": False})
-            return
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         del chunk  # or it stays while the next one is awaited
     await send({"type": "http.response.body", "body": b"", "more_body": False})

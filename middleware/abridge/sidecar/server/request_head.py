@@ -23,9 +23,6 @@ from abridge.sidecar.server.refusals import (
 CHUNK_FRAMING = 16
 """Bytes of framing that a chunk of a body needs at most."""
 
-FRAGMENT = ord("#")
-"""What begins a fragment, which no target has."""
-
 VERSIONS = ("1.1", "1.0")
 
 HOST = re.compile(
@@ -67,7 +64,7 @@ def check_head(version: str, method: bytes, target: bytes, fields: Fields) -> No
         _check_repeated(fields)
     if b"transfer-encoding" in found:
         _check_coding(version, found)
-    if method == b"CONNECT" or not target.startswith(b"/") or FRAGMENT in target:
+    if method == b"CONNECT" or not target.startswith(b"/") or target.find(b"#") >= 0:
         _check_target(method, target, host)
 
 
