@@ -245,7 +245,7 @@ class AbridgeMiddleware:
         await self.call(scope, receive, send)
 
     def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Do the same, for who need not see from it that this is an ASGI application."""
+        """Do the same, but for the coroutine that tells servers that this is an application."""
         if scope["type"] != "http":
             return self._serve_beside(scope, receive, send)
         own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}

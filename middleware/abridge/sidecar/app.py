@@ -149,7 +149,7 @@ class Abridge:
         await self.call(scope, receive, send)
 
     def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Do the same, for who need not see from it that this is an ASGI application."""
+        """Do the same, but for the coroutine that tells servers that this is an application."""
         if scope["type"] == "lifespan":
             return run_lifespan(self._generation.proxy, scope, receive, send, self._drain)
         if not decoded_path(scope).startswith(PATH_PREFIX):

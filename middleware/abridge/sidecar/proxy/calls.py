@@ -113,11 +113,10 @@ class UpstreamCaller:
         except TRANSPORT_ERRORS as error:
             self.count_failure(target, classify_failure(error))
             raise
-        name, status, metrics = target.name, response.status, self._metrics
-        metrics.upstream_seconds.labels(name).observe(monotonic() - started)
-        metrics.upstream_responses.labels(name, status).inc()
-        if name not in self._found and scope["method"] == "POST":
-            self._note_answer(target, status)
+        self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
+        self._metrics.upstream_responses.labels(target.name, response.status).inc()
+        if target.name not in self._found and scope["method"] == "POST":
+            self._note_answer(target, response.status)
         return response
 
     def _note_answer(self, target: UpstreamTarget, status: int) -> None:

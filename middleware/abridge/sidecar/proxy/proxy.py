@@ -150,11 +150,7 @@ class Proxy:
             self._slots.give_back(name, 1)
 
     async def _forward(
-        self,
-        target: UpstreamTarget,
-        scope: Scope,
-        client: _ClientStream,
-        send: Send,
+        self, target: UpstreamTarget, scope: Scope, client: _ClientStream, send: Send
     ) -> None:
         response = None
         try:
