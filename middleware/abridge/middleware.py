@@ -37,6 +37,7 @@ from abridge.http.asgi import (
     get_header,
     request_paths,
     run_lifespan,
+    send_whole,
 )
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
@@ -85,7 +86,7 @@ from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, ap
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 from abridge.waiting import Flag
-from abridge.work import CLIENT, LIGHT_BYTES, Work
+from abridge.work import CLIENT, LIGHT_BYTES, LIGHT_WORK, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -241,13 +242,21 @@ class AbridgeMiddleware:
         self._metrics_sink.take_effect()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
-            scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
-            if self._hides_raw:  # paths are closed, so a request may have no other one
-                scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
-            await self._trace(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        await self.call(scope, receive, send)
+
+    def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Do the same, but for the coroutine that tells servers that this is an application."""
+        if scope["type"] != "http":
+            return self._serve_beside(scope, receive, send)
+        own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
+        scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
+        if self._hides_raw:  # paths are closed, so a request may have no other one
+            scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
+        return self._trace(scope, receive, send)
+
+    async def _serve_beside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what is no HTTP request: the lifespan, or a WebSocket."""
+        if scope["type"] == "lifespan":
             await run_lifespan(self.app, scope, receive, send, self._drain)
         elif self._takes_socket(scope):
             if self._keys is not None and not await self._admits_socket(
@@ -482,8 +491,9 @@ class AbridgeMiddleware:
     ) -> None:
         """Pass on a request of which nothing is read but the model. `body` is without its content
         encoding; None if it is unknown."""
-        model, work = None, Work()
+        model, work = None, LIGHT_WORK
         if self._names_matter or chooses_models(scope):
+            work = Work()
             if body is not None:
                 work.add(body)
                 model = await read_model(body, work, self.settings.limits, buffered.reserve)
@@ -597,12 +607,10 @@ class AbridgeMiddleware:
     def _may_concern(self, api: Api, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
         return (
-            self._memory.may_need_rewrite(body, holds_anything)  # first: often known at once
+            self._memory.may_concern(body, holds_anything)  # first: often known at once
             or may_request_summary(body)
             or bool(api.wish_needle and api.wish_needle in body)
             or (api.compaction is not None and api.compaction.needle in body)
-            or self._memory.may_need_memory(body)
-            or self._memory.may_seal(body)
         )
 
 
@@ -617,5 +625,4 @@ async def send_error(error: RequestError, send: Send, errors: ErrorWriter) -> No
     """Send a RequestError to the client in its API's error shape."""
     retry = [(b"retry-after", b"1")] if error.status == 503 else []
     start, body = errors.refuse(error, [*retry, *error.headers])
-    await send(start)
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await send_whole(send, start, body)

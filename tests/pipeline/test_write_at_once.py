@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.http.asgi import find_write_at_once
+from abridge.http.asgi import find_write_at_once, send_whole
 from abridge.pipeline.client import HIGH_WATER
 from abridge.pipeline.refused_fields import request_trial
 from tests.end_to_end.translation.turn import PATHS, answer
@@ -150,6 +150,9 @@ class Sink:
         self.sent.append(("written", body))
         return True
 
+    async def send_whole(self, _start: Any, body: bytes) -> None:
+        self.sent.append(("whole", body))
+
 
 @pytest.mark.parametrize(
     ("status", "expected"),
@@ -167,6 +170,23 @@ async def test_a_trial_passes_pieces_on_at_once_unless_it_withholds_them(
         if write_at_once is None or not write_at_once(b"one"):
             await say(send, b"one", more=True)
         await say(send, b"")
+
+    sink = Sink()
+    trial = request_trial(app, (), lambda: None, has_state=True)
+    await trial({}, asyncio.Event().wait, sink.send)  # type: ignore[arg-type]
+    assert sink.sent == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(200, [("whole", b"one")]), (400, [("sent", b"start"), ("sent", b"one")])],
+)
+async def test_a_trial_passes_a_whole_answer_on_at_once_unless_it_withholds_it(
+    status: int, expected: list[tuple[str, bytes]]
+) -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        start = {"type": "http.response.start", "status": status, "headers": []}
+        await send_whole(send, start, b"one")
 
     sink = Sink()
     trial = request_trial(app, (), lambda: None, has_state=True)

@@ -12,6 +12,8 @@ from itertools import pairwise
 from abridge.apis.json import loads, replace_invalid
 from abridge.errors import EventTooLarge
 
+CR = ord("\r")  # `in` finds a number in bytes at once, but raises an exception within for bytes
+
 BOM = b"\xef\xbb\xbf"
 
 DONE = b"[DONE]"
@@ -101,7 +103,7 @@ class FrameDecoder:
 def _split(data: bytes) -> tuple[list[bytes], bytes]:
     """Split data into frames and the beginning of one, by what ends lines in nearly every stream if
     nothing else does."""
-    if b"\r" not in data:
+    if CR not in data:
         blank = b"\n\n"
     elif b"\n\n" in data or b"\r\r" in data or data.count(b"\n\r") != data.count(b"\r\n\r\n"):
         return _split_mixed(data)
@@ -132,7 +134,7 @@ def frame_data(frame: bytes) -> bytes | None:
     """Return the content of a frame's data lines, or None if it has none, as in a comment."""
     start = 0 if frame.startswith(b"data: ") else frame.find(b"\ndata: ") + 1
     end = frame.find(b"\n", start)
-    if end == len(frame) - 2 and frame.startswith(b"data: ", start) and b"\r" not in frame:
+    if end == len(frame) - 2 and frame.startswith(b"data: ", start) and CR not in frame:
         return frame[start + 6 : end]  # a single line at the end, as in nearly every frame
     found = [
         line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")

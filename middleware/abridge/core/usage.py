@@ -34,7 +34,8 @@ class Tokens:
         """
         if self.input is None or self.total is None:
             return self
-        return replace(self, output=max(self.output or 0, self.total - self.input))
+        output = max(self.output or 0, self.total - self.input)
+        return self if output == self.output else replace(self, output=output)
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Self, cast
+from typing import Self
 from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -53,15 +53,19 @@ _CONTROLS = bytes({*range(0x20), 0x7F} - {0x09})
 _SEPARATORS = _CONTROLS + b'\t ()<>@,;:[]={}\\"'
 """Bytes that no name of a header may have."""
 
+_BAD_IN_VALUES, _BAD_IN_NAMES = (
+    bytes(byte in bad for byte in range(256)) for bad in (_CONTROLS, _SEPARATORS)
+)
+"""Tables that turn such bytes into 1, and all others into 0."""
+
 
 def can_be_written(headers: Sequence[tuple[bytes, bytes]]) -> bool:
     """Return whether a client reads each of these headers as one, with its name."""
-    names, values = zip(*headers, strict=True) if headers else ((), ())
-    all_names, all_values = b"".join(names), b"".join(values)
+    names = [name for name, _ in headers]
     return (
         all(names)
-        and all_names == all_names.translate(None, _SEPARATORS)
-        and all_values == all_values.translate(None, _CONTROLS)
+        and 1 not in b"".join(names).translate(_BAD_IN_NAMES)
+        and 1 not in b"".join([value for _, value in headers]).translate(_BAD_IN_VALUES)
     )
 
 
@@ -80,7 +84,7 @@ def encoded_path(scope: Scope) -> bytes:
     """
     path, root = scope["path"], scope.get("root_path", "")
     raw: bytes | None = scope.get("raw_path")
-    if raw is not None and not root and b"%" not in raw and raw.decode("latin-1") == path:
+    if raw is not None and not root and raw.find(b"%") < 0 and raw.decode("latin-1") == path:
         return raw
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()
@@ -254,9 +258,9 @@ class ReceiveUntil:
         return self
 
     async def __call__(self) -> Message:
-        offer = getattr(self._receive, "receive_at_once", None)
+        offer: Callable[[], Message | None] | None = getattr(self._receive, "receive_at_once", None)
         if self._receiving is None and offer is not None and (message := offer()) is not None:
-            return cast(Message, message)
+            return message
         awaited = self._receiving = self._receiving or asyncio.ensure_future(self._receive())
         if not (awaited.done() or self._ended.is_set()):
             ending = self._ended.wait()
@@ -269,10 +273,17 @@ class ReceiveUntil:
         self._receiving = None
         return awaited.result()
 
-    async def __aexit__(self, *_: object) -> None:
+    @property
+    def is_waiting(self) -> bool:
+        """True if there is anything to leave, which costs more to do than to know."""
+        return self._receiving is not None
+
+    async def leave(self, *_: object) -> None:
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.wait((self._receiving,))
+
+    __aexit__ = leave
 
 
 async def run_lifespan(
@@ -329,5 +340,17 @@ def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] 
 
 async def send_json(send: Send, body: bytes) -> None:
     """Send a JSON response made by Abridge."""
-    await send(json_start(200, body))
+    await send_whole(send, json_start(200, body), body)
+
+
+def send_whole(send: Send, start: Message, body: bytes) -> Awaitable[None]:
+    """Send a response whose body is at hand; at once if `send` offers that, as it may offer
+    `write_at_once`."""
+    offer: Callable[[Message, bytes], Awaitable[None]] | None
+    offer = getattr(getattr(send, "__self__", None), "send_whole", None)
+    return _send_in_two(send, start, body) if offer is None else offer(start, body)
+
+
+async def _send_in_two(send: Send, start: Message, body: bytes) -> None:
+    await send(start)
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -83,7 +83,7 @@ class ConnectionPool(TCPConnector):
             raise httpx.ConnectTimeout("Connecting took too long.") from error
         except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
             raise httpx.ConnectError(str(error)) from error
-        protocol = cast(UpstreamConnection, connection.protocol)
+        protocol: UpstreamConnection = connection.protocol  # type: ignore[assignment]
         protocol.start_use(connection)
         return protocol
 
@@ -168,11 +168,6 @@ class UpstreamConnection(ResponseHandler):
     def is_reused(self) -> bool:
         """True if the current request is not the connection's first."""
         return self._use_count > 1
-
-    @property
-    def has_read_all(self) -> bool:
-        """True once the response was complete and all of its body was read."""
-        return self.failure is None and self.body.at_eof()
 
     def finish(self) -> httpx.TransportError | None:
         """Return the connection to the pool if it is reusable, else close it.
@@ -298,6 +293,17 @@ class UpstreamConnection(ResponseHandler):
             if self._is_awaited:
                 self._taker = body._eof_waiter = None
                 self._stop_timeout()
+        return self._take_all(body)
+
+    def take_whole(self) -> bytes | None:
+        """Return the body if all of it has come, else None, and take nothing."""
+        body = self.body
+        if body is EMPTY_PAYLOAD:
+            return b""
+        is_whole = body.is_eof() and self.failure is None and body.exception() is None
+        return self._take_all(body) if is_whole else None
+
+    def _take_all(self, body: StreamReader) -> bytes:
         data = _peek(body)
         _empty(body)
         if self._reading_paused:

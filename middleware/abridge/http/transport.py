@@ -72,13 +72,12 @@ class HttpResponse:
     headers: Sequence[tuple[bytes, bytes]]
     body: httpx.AsyncByteStream
 
-    @property
-    def is_read(self) -> bool:
-        """True once all of the body was returned, if that is known before its end is asked for."""
-        return isinstance(self.body, _ResponseBody) and self.body.is_read
-
     def aclose(self) -> Awaitable[None]:
         return self.body.aclose()
+
+    def take_whole(self) -> bytes | None:
+        """Return the body if all of it has come, else None."""
+        return self.body.take_whole() if isinstance(self.body, _ResponseBody) else None
 
     def write_to(self, write_at_once: Callable[[bytes], bool]) -> None:
         """Have pieces of the body written as they come, while the next one is awaited. What is not
@@ -253,9 +252,8 @@ class _ResponseBody(httpx.AsyncByteStream):
         self.write_at_once: Callable[[bytes], bool] | None = None
         self._failure: httpx.TransportError | None = None
 
-    @property
-    def is_read(self) -> bool:
-        return self._connection is not None and self._connection.has_read_all
+    def take_whole(self) -> bytes | None:
+        return None if self._connection is None else self._connection.take_whole()
 
     def __aiter__(self) -> _ResponseBody:
         return self

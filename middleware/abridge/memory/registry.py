@@ -111,23 +111,12 @@ class MemoryRegistry:
         """See `RouteMemory.holds_anything`."""
         return any(memory.holds_anything() for memory in self._memories.values())
 
-    def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
-        """See `RouteMemory.may_need_rewrite`."""
-        for memory in self._all:  # noqa: SIM110 -- there is mostly one; `any` takes as long again
-            if memory.may_need_rewrite(body, holds_anything):
+    def may_concern(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
+        """Return whether a request may need changes, or its answer may have to be remembered or
+        sealed, by a byte search alone. See `RouteMemory`."""
+        for memory in self._all:  # there is mostly one; `any` takes as long again
+            if memory.may_need_rewrite(body, holds_anything) or memory.may_need_memory(body):
                 return True
-        return False
-
-    def may_need_memory(self, body: bytes) -> bool:
-        """See `RouteMemory.may_need_memory`."""
-        for memory in self._all:  # noqa: SIM110 -- see above
-            if memory.may_need_memory(body):
-                return True
-        return False
-
-    def may_seal(self, body: bytes) -> bool:
-        """Return whether a request may ask for sealed reasoning in its answer, by a byte search
-        alone."""
         return self.keyring.configured and contains_any(body, SEALING_NEEDLES)
 
     @property

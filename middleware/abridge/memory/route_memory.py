@@ -76,7 +76,7 @@ TOOLS_NEEDLE = b'"tools"'
 def contains_any(body: bytes, needles: Sequence[bytes]) -> bool:
     """Return whether a body contains any of these. Runs for every request."""
     for needle in needles:  # noqa: SIM110 -- half the time of `any`
-        if needle in body:
+        if body.find(needle) >= 0:  # `in` raises an exception within, to see if this is a number
             return True
     return False
 
@@ -161,7 +161,7 @@ class RouteMemory:
         has_answers = contains_any(body, ASSISTANT_NEEDLES)  # found at the beginning of most
         if has_answers and (self.settings.keep != "client" or holds_anything()):
             return True
-        if contains(body, ABRIDGE_PATTERN) or MINT_NEEDLE in body:
+        if contains(body, ABRIDGE_PATTERN) or body.find(MINT_NEEDLE) >= 0:
             return True
         if not has_answers:
             return False

@@ -91,8 +91,9 @@ class MetricsSink:
         """Count a request; without an API only its refusal counts."""
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
-        for hidden, pieces in (record.hidden or {}).items():
-            self.metrics.hidden.labels(record.profile or "none", hidden).inc(pieces)
+        if record.hidden:
+            for hidden, pieces in record.hidden.items():
+                self.metrics.hidden.labels(record.profile or "none", hidden).inc(pieces)
         if record.api is None:
             if record.dropped_response_fields:
                 self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
@@ -103,7 +104,8 @@ class MetricsSink:
         model = self._models.label(record.model, succeeded=good)
         labels = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*labels, record.outcome).inc()
-        self._count_history(record, labels[:2])
+        if record.history_changes or record.dropped_request_fields:
+            self._count_history(record, labels[:2])
         if record.compaction is not None:
             self._count_compaction(record.compaction, labels)
         if record.engaged:

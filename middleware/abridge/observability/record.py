@@ -147,9 +147,10 @@ class Record:
             _client_request_id(scope) or new_request_id(),
             time.time(),
             time.monotonic(),
-            method=scope["method"],
-            path=bounded_text(decoded_path(scope)),
-            websocket=WEBSOCKET in scope,
+            time.monotonic,
+            scope["method"],
+            bounded_text(decoded_path(scope)),
+            WEBSOCKET in scope,
         )
 
     @classmethod

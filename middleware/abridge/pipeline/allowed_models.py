@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from abridge.apis.json import as_object, parse_object, string
 from abridge.apis.paths import OpenPaths, all_read_alike
-from abridge.config.client_key import ClientKey, client_key, has_budget
+from abridge.config.client_key import CLIENT_KEY, ClientKey, has_budget
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import request_paths
@@ -35,7 +35,7 @@ WITHOUT_MODEL = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 def must_read(scope: Scope) -> bool:
     """Return whether a request and its answer must be read for the limits of its key."""
-    key = client_key(scope)
+    key = scope.get(CLIENT_KEY)
     return key is not None and (key.chooses_models or has_budget(scope))
 
 
@@ -45,7 +45,7 @@ def chooses_models(scope: Scope) -> bool:
 
 
 def _choosing_key(scope: Scope) -> ClientKey | None:
-    key = client_key(scope)
+    key: ClientKey | None = scope.get(CLIENT_KEY)
     return key if key is not None and key.chooses_models else None
 
 

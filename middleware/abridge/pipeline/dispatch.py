@@ -178,12 +178,11 @@ class Dispatcher:
         client's API, and may be asked on another one, `read` reads the request after all."""
         self._start_sharing()
         route: Route = scope[ROUTE]
-        if not self._discovery.is_due(route):
-            await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)
-            return
+        is_due = self._discovery.is_due(route)
+        asked = endpoint_trial(app) if is_due else self._discovery.watch(app, route, api)
         try:
-            await pass_on(endpoint_trial(app), scope, buffered, send)
-        except EndpointMissing as missing:
+            await pass_on(asked, scope, buffered, send)
+        except EndpointMissing as missing:  # of a trial alone
             own = missing.answer
         else:
             return

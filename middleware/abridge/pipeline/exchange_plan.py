@@ -265,7 +265,8 @@ def _for_native(
 ) -> SummaryPlan:
     """Return the plan for reasoning that may be a summary already. Of one that is translated
     nothing is left out, and each part comes whole."""
-    plan = replace(plan, native=native, language=language)
+    if (native, language) != (plan.native, plan.language):
+        plan = replace(plan, native=native, language=language)
     if native != "translated":
         return plan
     return replace(plan, hidden=False, tail_chars=0, min_chars=1, first_token_timeout=inf)

@@ -60,8 +60,8 @@ class ModelLists:
         self._only_upstream = settings.routes[0].upstream if len(settings.routes) == 1 else None
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        answer = self._answer if _is_about_models(scope) else self._app
-        return answer(scope, receive, send)
+        is_about_models = scope["method"] == "GET" and _is_about_models(scope)
+        return (self._answer if is_about_models else self._app)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         anthropic = wants_anthropics_shape(scope["headers"])
@@ -131,8 +131,6 @@ def _model_names(scope: Scope) -> tuple[str, str]:
 
 
 def _is_about_models(scope: Scope) -> bool:
-    if scope["method"] != "GET":
-        return False
     path = decoded_path(scope).rstrip("/")
     return path.endswith(MODELS_PATH) or model_in_path(path) is not None
 

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import AttemptFailed, EndpointMissing
-from abridge.http.asgi import Inflater, ReceiveUntil, can_inflate, find_write_at_once, get_header
+from abridge.http.asgi import (
+    Inflater,
+    ReceiveUntil,
+    can_inflate,
+    find_write_at_once,
+    get_header,
+    send_whole,
+)
 from abridge.waiting import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -32,8 +39,12 @@ class Trial:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _TriedAnswer(self._must_withhold, self._check, send)
-        async with ReceiveUntil(answer.ended, receive) as receive_or_end:
+        receive_or_end = ReceiveUntil(answer.ended, receive)
+        try:
             await self._app(scope, receive_or_end, answer.take)
+        finally:
+            if receive_or_end.is_waiting:
+                await receive_or_end.leave()
         if not answer.passes:
             await answer.end()
 
@@ -65,6 +76,14 @@ class _TriedAnswer:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
+
+    async def send_whole(self, start: Message, body: bytes) -> None:
+        """Take a whole answer; see `http/asgi.py`."""
+        if self._must_withhold(start["status"]):
+            await self.take(start)
+            await self.take({"type": "http.response.body", "body": body})
+        else:
+            await send_whole(self._send, start, body)
 
     async def end(self) -> None:
         """Check an answer that is still withheld. Raises AttemptFailed."""

@@ -146,21 +146,24 @@ class Abridge:
         return kept
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.call(scope, receive, send)
+
+    def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Do the same, but for the coroutine that tells servers that this is an application."""
         if scope["type"] == "lifespan":
-            await run_lifespan(self._generation.proxy, scope, receive, send, self._drain)
-        elif not decoded_path(scope).startswith(PATH_PREFIX):
-            await self._answer(scope, receive, send)
-        elif (
+            return run_lifespan(self._generation.proxy, scope, receive, send, self._drain)
+        if not decoded_path(scope).startswith(PATH_PREFIX):
+            return self._answer(scope, receive, send)
+        if (
             self._keys is None
             or scope["type"] == "websocket"  # which the page has none of
             or decoded_path(scope) in OPEN_PATHS
         ):
-            await self._router(scope, receive, send)
-        else:
-            await self._serve_page(self._keys, scope, receive, send)
+            return self._router(scope, receive, send)
+        return self._serve_page(self._keys, scope, receive, send)
 
     def _answer(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return self._generation.middleware(scope, receive, send)
+        return self._generation.middleware.call(scope, receive, send)
 
     async def _serve_page(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send

@@ -12,17 +12,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from abridge.http.asgi import adding_headers, find_write_at_once
+from abridge.http.asgi import adding_headers, find_write_at_once, send_whole
 from abridge.sidecar.server.request_cycle import RequestCycle
 
 
 class Transport:
     def __init__(self) -> None:
         self.written = b""
+        self.writes = 0
         self.closed = False
 
     def write(self, data: bytes) -> None:
         self.written += data
+        self.writes += 1
 
     def close(self) -> None:
         self.closed = True
@@ -120,6 +122,29 @@ def test_a_response_is_written_as_uvicorn_writes_it(
     messages = [start, *rest]
     expected = asyncio.run(write(uvicorns, method, keep_alive=keep_alive, messages=messages))
     assert asyncio.run(write(ours, method, keep_alive=keep_alive, messages=messages)) == expected
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"2")], [(b"connection", b"close")]])
+async def test_a_whole_response_is_one_write(method: str, headers: list[Any]) -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": headers}
+    body = {"type": "http.response.body", "body": b"ab", "more_body": False}
+    expected, *_ = await write(ours, method, keep_alive=True, messages=[start, body])
+    transport = Transport()
+    cycle = ours({"method": method}, connection(transport), keep_alive=True)
+    await send_whole(cycle.send, start, b"ab")
+    assert (transport.written, transport.writes) == (expected, 1)
+    assert cycle.response_complete
+    with pytest.raises(RuntimeError):
+        await send_whole(cycle.send, start, b"ab")
+
+
+async def test_a_whole_response_is_not_written_to_a_client_that_left() -> None:
+    transport = Transport()
+    cycle = ours({"method": "GET"}, connection(transport), keep_alive=True)
+    cycle.disconnect()
+    await send_whole(cycle.send, {"type": "http.response.start", "status": 200}, b"ab")
+    assert not transport.written
 
 
 async def begun(transport: Transport, link: Any) -> RequestCycle:

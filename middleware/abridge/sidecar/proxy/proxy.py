@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Self
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -32,6 +32,7 @@ from abridge.http.asgi import (
     call_on_leave,
     find_write_at_once,
     get_header,
+    send_whole,
 )
 from abridge.http.transport import HttpResponse, Transport
 from abridge.lasting import Lasting
@@ -108,13 +109,15 @@ class Proxy:
         self._slots.resize(total, total - kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._admit(scope, receive, send)
-        elif scope["type"] == "websocket":
+        if scope["type"] == "websocket":
             await receive()
             await _send_response(_no_websocket(scope), answering_upgrade(scope, send))
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
+        elif get_header(scope["headers"], b"upgrade").lower() == b"websocket":
+            await _send_response(_no_websocket(scope), send)
+        elif (first := await receive())["type"] != "http.disconnect":
+            await self._admit(scope, _ClientStream(receive, first), send)
 
     async def aclose(self) -> None:
         """Close the connections to upstream; a later request opens new ones."""
@@ -127,13 +130,7 @@ class Proxy:
         await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if get_header(scope["headers"], b"upgrade").lower() == b"websocket":
-            await _send_response(_no_websocket(scope), send)
-            return
-        client = _ClientStream(receive)
-        if (body := await client.read_body()) is None:
-            return
+    async def _admit(self, scope: Scope, client: _ClientStream, send: Send) -> None:
         name = client_of(scope)
         if not self._slots.take(name, 1):  # once the body has begun: idle clients take no slot
             self._metrics.refusals.labels("overloaded").inc()
@@ -147,26 +144,20 @@ class Proxy:
         in_flight = self._metrics.requests_in_flight.labels(target.name)
         in_flight.inc()
         try:
-            await self._forward(target, scope, client, body, send)
+            await self._forward(target, scope, client, send)
         finally:
             in_flight.dec()
             self._slots.give_back(name, 1)
 
     async def _forward(
-        self,
-        target: UpstreamTarget,
-        scope: Scope,
-        client: _ClientStream,
-        body: bytes | _ClientStream,
-        send: Send,
+        self, target: UpstreamTarget, scope: Scope, client: _ClientStream, send: Send
     ) -> None:
         response = None
         try:
             with client.watch():
-                response = await self._call_upstream(target, scope, body)
+                response = await self._call_upstream(target, scope, client)
                 _update_record(scope, status=response.status)
-                with suppress(OSError):  # how a server reports that the client has left
-                    await _send_response(response, send)
+                await _send_response(response, send)
         except asyncio.CancelledError as error:
             if not client.disconnected:
                 cause = cancellation_cause(error)
@@ -175,8 +166,8 @@ class Proxy:
                 if unanswered:
                     await _send_shutdown_notice(scope, send)
             raise
-        except OSError:
-            if not client.disconnected:
+        except OSError:  # how a server reports that the client has left
+            if response is None and not client.disconnected:
                 raise
         except httpx.TransportError as error:
             if not client.disconnected:
@@ -189,11 +180,13 @@ class Proxy:
                 if response is not None:
                     await response.aclose()
             finally:
-                await client.stop_watching()  # raises what `receive` raised meanwhile
+                if client.watcher is not None:
+                    await client.stop_watching()  # raises what `receive` raised meanwhile
 
     async def _call_upstream(
-        self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
+        self, target: UpstreamTarget, scope: Scope, client: _ClientStream
     ) -> HttpResponse:
+        body = client if client.body is None else client.body
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
@@ -208,108 +201,17 @@ class Proxy:
             return error_response(scope, failure.status, failure.code, failure.message)
 
 
-class _ClientStream(httpx.AsyncByteStream):
-    """Reads the client's `receive`: first the request body, then the disconnect.
-
-    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
-    it is noticed that the client has left even if upstream does not read the body.
-    """
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._chunks: list[bytes] = []
-        self._unread_bytes = 0
-        self._more_body = True
-        self._changed = Flag()  # set by each message received, and each chunk taken
-        self._watch = _Watch()
-        self._watcher: asyncio.Task[None] | None = None
-        self.disconnected = False
-
-    async def read_body(self) -> bytes | _ClientStream | None:
-        """Return the body if it came whole, else a stream of it; None if the client has left."""
-        message = await self._receive()
-        if message["type"] == "http.disconnect":
-            return None
-        if not message.get("more_body", False):
-            self._more_body = False
-            body: bytes = message.get("body", b"")
-            return body
-        self._keep(message)
-        return self
-
-    def __aiter__(self) -> _ClientStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while self._more_body and not self._chunks:
-            self._changed.clear()
-            await self._changed.wait()
-        if self.disconnected:
-            raise OSError("the client has left")
-        if not self._chunks:
-            raise StopAsyncIteration
-        return self._take_chunks()
-
-    def watch(self) -> _Watch:
-        """Return a context in which what is awaited is cancelled once the client leaves.
-
-        The server tells that by a call if it can, and nothing of the body is to come. Otherwise
-        a task waits for it.
-        """
-        if self._more_body or not call_on_leave(self._receive, self._leave):
-            self._watcher = asyncio.create_task(self._wait_until_it_leaves())
-        return self._watch
-
-    async def stop_watching(self) -> None:
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            await _cancel_task(watcher)
-
-    async def _wait_until_it_leaves(self) -> None:
-        try:
-            while not self.disconnected:
-                await self._wait_for_room()
-                self._keep(await self._receive())
-        finally:
-            self._watch.end()
-
-    def _leave(self) -> None:
-        self.disconnected = True
-        self._watch.end()
-
-    async def _wait_for_room(self) -> None:
-        while self._unread_bytes >= READ_AHEAD:
-            self._changed.clear()
-            await self._changed.wait()
-
-    def _keep(self, message: Message) -> None:
-        self.disconnected = message["type"] == "http.disconnect"
-        self._chunks.append(message.get("body", b""))
-        self._unread_bytes += len(self._chunks[-1])
-        self._more_body = message.get("more_body", False)
-        self._changed.set()
-
-    def _take_chunks(self) -> bytes:
-        data = b"".join(self._chunks)
-        self._chunks.clear()
-        self._unread_bytes = 0
-        self._changed.set()
-        return data
-
-
 class _Watch:
     """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
     where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
 
-    __slots__ = ("_cancelled", "_cancelled_before", "_ended", "_task")
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None  # while it is in the context
-        self._ended = self._cancelled = False
+    _task: asyncio.Task[Any] | None = None  # while it is in the context
+    _ended = _cancelled = False
+    _cancelled_before = 0
 
     def __enter__(self) -> None:
-        self._task = task = cast(asyncio.Task[Any], asyncio.current_task())
-        self._cancelled_before = task.cancelling()
+        if (task := asyncio.current_task()) is not None:
+            self._task, self._cancelled_before = task, task.cancelling()
         if self._ended:
             asyncio.get_running_loop().call_soon(self._cancel)
 
@@ -337,6 +239,85 @@ class _Watch:
         return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
 
 
+class _ClientStream(_Watch, httpx.AsyncByteStream):
+    """Reads the client's `receive` after the `first` message: the request body, and the disconnect.
+    Watched, it is a context that ends once the client leaves.
+
+    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
+    it is noticed that the client has left even if upstream does not read the body.
+    """
+
+    def __init__(self, receive: Receive, first: Message) -> None:
+        self._receive = receive
+        self._chunks: list[bytes] = []
+        self._unread_bytes = 0
+        self._more_body: bool = first.get("more_body", False)
+        self._changed = Flag()  # set by each message received, and each chunk taken
+        self.watcher: asyncio.Task[None] | None = None
+        self.disconnected = False
+        self.body: bytes | None = None  # None if it comes piece by piece
+        if self._more_body:
+            self._keep(first)
+        else:
+            self.body = first.get("body", b"")
+
+    def __aiter__(self) -> _ClientStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._more_body and not self._chunks:
+            self._changed.clear()
+            await self._changed.wait()
+        if self.disconnected:
+            raise OSError("the client has left")
+        if not self._chunks:
+            raise StopAsyncIteration
+        return self._take_chunks()
+
+    def watch(self) -> Self:
+        """Have the server tell by a call when the client leaves, if it can, and nothing of the body
+        is to come. Otherwise a task waits for that."""
+        if self._more_body or not call_on_leave(self._receive, self._leave):
+            self.watcher = asyncio.create_task(self._wait_until_it_leaves())
+        return self
+
+    async def stop_watching(self) -> None:
+        watcher, self.watcher = self.watcher, None
+        if watcher is not None:
+            await _cancel_task(watcher)
+
+    async def _wait_until_it_leaves(self) -> None:
+        try:
+            while not self.disconnected:
+                await self._wait_for_room()
+                self._keep(await self._receive())
+        finally:
+            self.end()
+
+    def _leave(self) -> None:
+        self.disconnected = True
+        self.end()
+
+    async def _wait_for_room(self) -> None:
+        while self._unread_bytes >= READ_AHEAD:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _keep(self, message: Message) -> None:
+        self.disconnected = message["type"] == "http.disconnect"
+        self._chunks.append(message.get("body", b""))
+        self._unread_bytes += len(self._chunks[-1])
+        self._more_body = message.get("more_body", False)
+        self._changed.set()
+
+    def _take_chunks(self) -> bytes:
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._unread_bytes = 0
+        self._changed.set()
+        return data
+
+
 def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
     """Update the request's record, if the middleware keeps one."""
     record: Record | None = scope.get(RECORD)
@@ -354,14 +335,14 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     headers = response.headers
     if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    if (body := response.take_whole()) is not None:
+        await send_whole(send, start, body)
+        return
+    await send(start)
     if (write_at_once := find_write_at_once(send)) is not None:
         response.write_to(write_at_once)
-    has_length = bool(get_header(response.headers, b"content-length"))
     async for chunk in response.body:
-        if has_length and response.is_read:
-            await send({"type": "http.response.body", "body": chunk, "more_body": False})
-            return
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         del chunk  # or it stays while the next one is awaited
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -309,7 +309,7 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cast(RequestCycle, cycle)
+        self._running = cycle  # type: ignore[assignment]  # of no other kind here
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

@@ -104,7 +104,17 @@ class RequestCycle(RequestResponseCycle):
         if self.response_started:
             self._send_body(message.get("body", b""), more=message.get("more_body", False))
         else:
-            self._send_head(message)
+            self.transport.write(self._begin(message))
+
+    async def send_whole(self, start: Message, body: bytes) -> None:
+        """Send a response in one write, which wakes its client once; see `http/asgi.py`."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if self.response_started:
+            raise RuntimeError("A response has begun already.")
+        self._send_body(body, more=False, head=self._begin(start))
 
     def write_at_once(self, body: bytes) -> bool:
         """Send a piece of the body without awaiting, if the client takes it; see `http/asgi.py`."""
@@ -113,11 +123,12 @@ class RequestCycle(RequestResponseCycle):
         self._send_body(body, more=True)
         return True
 
-    def _send_head(self, start: Message) -> None:
+    def _begin(self, start: Message) -> bytes:
+        """Begin the response, and return its head."""
         self.response_started = True
         self.waiting_for_100_continue = False
         headers = [(name.lower(), value) for name, value in start.get("headers", ())]
-        headers = [*self.default_headers, *headers]
+        headers[:0] = self.default_headers
         if not can_be_written(headers):
             raise RuntimeError("A header of the response has a character that it must not have.")
         for name, value in headers:
@@ -129,7 +140,7 @@ class RequestCycle(RequestResponseCycle):
             self.chunked_encoding = True
             headers.append((b"transfer-encoding", b"chunked"))
         lines = [STATUS_LINE[start["status"]], *map(b": ".join, headers), b"", b""]
-        self.transport.write(b"\r\n".join(lines))
+        return b"\r\n".join(lines)
 
     def _note_framing(self, name: bytes, value: bytes) -> None:
         if name == b"content-length" and self.chunked_encoding is None:
@@ -144,18 +155,19 @@ class RequestCycle(RequestResponseCycle):
     def _is_bodiless(self, status: int) -> bool:
         return status in (204, 304) or self.scope["method"] == "HEAD"
 
-    def _send_body(self, body: bytes, *, more: bool) -> None:
+    def _send_body(self, body: bytes, *, more: bool, head: bytes = b"") -> None:
         if self.scope["method"] == "HEAD":
-            self.expected_content_length = 0
+            self.expected_content_length, data = 0, b""
         elif self.chunked_encoding:
             data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            self.transport.write(data if more else data + b"0\r\n\r\n")
+            data = data if more else data + b"0\r\n\r\n"
         else:
             self.expected_content_length -= len(body)
             if self.expected_content_length < 0:
                 raise RuntimeError("The response's body is longer than its Content-Length.")
-            if body:
-                self.transport.write(body)
+            data = body
+        if data or head:
+            self.transport.write(head + data)
         if not more:
             self._complete()
 

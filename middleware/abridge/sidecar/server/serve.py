@@ -172,7 +172,7 @@ async def _serve(
     limits = fit_open_files(settings.limits, settings.summarizer.max_in_flight)
     for opened in filter(None, (listener, admin_listener)):
         drop_unread(opened, limits.client)
-    guarded = BrowserGuard(app, settings.server, _count_refusal)
+    guarded = BrowserGuard(app.call, settings.server, _count_refusal)
     guarded_admin = BrowserGuard(app.admin, settings.server, _count_refusal)
     server, admin = (
         HttpServer(
