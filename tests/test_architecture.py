@@ -21,6 +21,7 @@ PACKAGE = Path(abridge.__file__).parent
 FOLDERS = (
     "errors",
     "caches",
+    "lazy_re",
     "work",
     "waiting",
     "breaker",
@@ -59,6 +60,7 @@ FOLDERS = (
 MAY_ONLY_IMPORT = {
     "errors": set[str](),
     "caches": set[str](),
+    "lazy_re": set[str](),
     "work": set[str](),
     "waiting": set[str](),
     "breaker": set[str](),
@@ -67,7 +69,7 @@ MAY_ONLY_IMPORT = {
     "http": {"errors", "caches", "waiting"},
     "core": {"caches"},
     "providers": {"caches", "core"},
-    "stages": {"caches", "core", "providers"},
+    "stages": {"caches", "lazy_re", "core", "providers"},
     "apis": {"errors", "caches", "core", "providers", "stages"},
     "attribution": {"core", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},

@@ -14,7 +14,11 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import abridge
+from abridge.lazy_re import LazyPattern
 from abridge.providers.catalog import PROFILES
+from abridge.summarizers.extractive.titles.english import ENGLISH
+
+EXPRESSIONS: Any = (re.Pattern, LazyPattern)
 
 METHODS = {
     **{name: name for name in ("match", "fullmatch", "search", "finditer")},
@@ -41,7 +45,7 @@ NOT_CALLED = {
 MAX_CONSTANT = 32
 """Characters up to which a text that a function names may be a mark that it looks for."""
 
-COMPILES = frozenset({"re", "compile"})
+COMPILES = ({"re", "compile"}, {"lazy_compile"})
 """Names in a function that compiles what it is given, which is never a client's."""
 
 LARGE = 1 << 16
@@ -131,7 +135,7 @@ def _patterns_in(
     value: Any, name: str, depth: int, seen: set[int]
 ) -> Iterator[tuple[re.Pattern[Any], str]]:
     """Yield the expressions in a value, each with the name under which it is held."""
-    if isinstance(value, re.Pattern):
+    if isinstance(value, EXPRESSIONS):
         yield value, name
     elif depth < MAX_DEPTH and id(value) not in seen:
         seen.add(id(value))
@@ -190,7 +194,7 @@ def _function(
     function: types.FunctionType, name: str, owner: type | None
 ) -> Iterator[TextFunction]:
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    if is_async or {*function.__code__.co_names} >= COMPILES:
+    if is_async or any(names <= {*function.__code__.co_names} for names in COMPILES):
         return
     parameters = list(inspect.signature(function).parameters.values())
     try:
@@ -242,7 +246,7 @@ def _looked_for(
         for value in (*code.co_consts[1:], *map(names.get, code.co_names))
         if isinstance(value, str | bytes)
     ]
-    patterns = [names[name] for name in code.co_names if isinstance(names.get(name), re.Pattern)]
+    patterns = [names[name] for name in code.co_names if isinstance(names.get(name), EXPRESSIONS)]
     return tuple(text for text in texts if 0 < len(text) <= MAX_CONSTANT), tuple(patterns)
 
 
@@ -323,5 +327,5 @@ def _make_instance(cls: type, text: str) -> Any:
 PLAIN: Mapping[Any, Any] = {int: LARGE, float: LARGE, bool: False, None: None, type(None): None}
 """What is given for types that hold no text."""
 
-KNOWN = {"Profile": PROFILES["auto"]}
+KNOWN = {"Profile": PROFILES["auto"], "Pattern": ENGLISH[0]}
 """Objects that stand for all of their class."""

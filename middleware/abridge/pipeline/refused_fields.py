@@ -16,6 +16,7 @@ from abridge.apis.json import as_object, parse_object, string
 from abridge.apis.opaque_state import refuses_state
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import FieldRefused, StateRefused
+from abridge.lazy_re import lazy_compile
 from abridge.pipeline.findings import FOUND_TTL, Findings
 from abridge.pipeline.trial import Trial
 
@@ -35,7 +36,7 @@ _REFUSING = (
 )
 
 _FIELD_REFUSALS = {
-    name: re.compile(
+    name: lazy_compile(
         rf"(?:{_REFUSING})[^{{}}]{{0,100}}\b{name}\b|\b{name}\b[^{{}}]{{0,100}}(?:{_REFUSING})",
         re.IGNORECASE,
     )

@@ -9,6 +9,7 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from abridge.core.hidden import Boundary
+from abridge.lazy_re import lazy_compile
 
 MAX_TAG = 220
 """The longest tag, in characters."""
@@ -62,7 +63,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern that matches in JSON and HTML, too, where encoders may escape what it
     matches."""
     elements = _ELEMENT.findall(pattern)
-    return re.compile("".join(_ESCAPED.get(one, one) for one in elements), re.IGNORECASE)
+    return lazy_compile("".join(_ESCAPED.get(one, one) for one in elements), re.IGNORECASE)
 
 
 class Form(NamedTuple):
@@ -73,7 +74,7 @@ class Form(NamedTuple):
     examples: tuple[str, ...]  # its commonest tags
     place: Place = "any"
     separator: str = "\n"  # goes between blocks that follow each other
-    lone: re.Pattern[str] = re.compile("")
+    lone: re.Pattern[str] = lazy_compile("")
     """In closing tags that tell of thinking though nothing has opened it. Of a form that counts
     anywhere the others are taken out as well."""
     is_phrase: bool = False
@@ -225,7 +226,7 @@ INCOMPLETE = _compile(
 
 def _phrase(opening: str, closing: str, *heads: str, ends_last: bool = False) -> Form:
     """Return the form of a phrase. `heads` are what it may begin with."""
-    opens, closes = re.compile(opening), re.compile(closing)
+    opens, closes = lazy_compile(opening), lazy_compile(closing)
     return Form(opens, closes, heads, "start", is_phrase=True, ends_last=ends_last)
 
 

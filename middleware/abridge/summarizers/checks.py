@@ -23,6 +23,7 @@ from abridge.core.plan import Passage
 from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN, text_size
 from abridge.core.styles import STYLES, TITLE
 from abridge.errors import SummarizerError
+from abridge.lazy_re import lazy_compile
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
 from abridge.summarizers.cleaning import Cleaner
 
@@ -76,23 +77,23 @@ GATHERED_CHARS = 200
 HELD_CHARS = 32_000
 """Characters that are held at most until it is clear that they are no thinking."""
 
-_WORD = re.compile(rf"[{WIDE_LETTERS}]|[^\W\d_{WIDE_LETTERS}]{{1,40}}+(?=[\W\d_{WIDE_LETTERS}])")
+_WORD = lazy_compile(rf"[{WIDE_LETTERS}]|[^\W\d_{WIDE_LETTERS}]{{1,40}}+(?=[\W\d_{WIDE_LETTERS}])")
 
-_SENTENCE = re.compile(
+_SENTENCE = lazy_compile(
     r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=[^\s:：,，])\n\s*\n)",
     re.DOTALL,
 )
 
-_OPEN_END = re.compile(r"[:：,，;；][*_]*\s*\Z")
+_OPEN_END = lazy_compile(r"[:：,，;；][*_]*\s*\Z")
 
-_MARK = re.compile(r"[.!?…。！？*_\"'”’)\]」』）\n]")
+_MARK = lazy_compile(r"[.!?…。！？*_\"'”’)\]」』）\n]")
 """What a sentence or a title may end with, but for blanks."""
 
-_BLANKS = re.compile(r"\s+")
+_BLANKS = lazy_compile(r"\s+")
 
-_SEQUENCE_WORD = re.compile(rf"[{WIDE_LETTERS}]|[^\W_{WIDE_LETTERS}]+")
+_SEQUENCE_WORD = lazy_compile(rf"[{WIDE_LETTERS}]|[^\W_{WIDE_LETTERS}]+")
 
-_ANSWERS = re.compile(
+_ANSWERS = lazy_compile(
     r"(?:I['’]m|I am)\s+(?:really\s+|so\s+|very\s+)?sorry\b|I apologi[sz]e\b|As an AI\b"
     r"|I (?:can(?:no|['’])t|am unable to) (?:help|assist|provide|fulfil|summari[sz]e)"
     r"|(?:Please|Could you(?: please)?|Can you(?: please)?) (?:provide|share|paste|give me)\b"
@@ -105,7 +106,7 @@ _ANSWERS = re.compile(
 )
 """Beginnings of a text that refuses, asks, greets or thinks of how to sum up."""
 
-_OFFERS = re.compile(
+_OFFERS = lazy_compile(
     r"(?:Please )?(?:let me know|feel free)\b|(?:I )?hope (?:this|that) helps\b"
     r"|(?:Would|Do) you (?:like|want) (?:me )?to\b|(?:Is|Was) there anything else\b"
     r"|(?:Here is|Here['’]s|This is|Below is) (?:a|the|my)\b[^.]{0,40}\bsummary\b"
@@ -115,7 +116,7 @@ _OFFERS = re.compile(
 )
 """Sentences to the user, which are left out."""
 
-_BAD_TITLE = re.compile(
+_BAD_TITLE = lazy_compile(
     r"(?:title|summary|reasoning|answer|conclusion|step \d+|bold title)\b\W*\Z"
     r"|(?:if|because|since|although|so|but|and|or|therefore|however|that|this|it|there|i|we|you"
     r"|the (?:answer|user))\b"

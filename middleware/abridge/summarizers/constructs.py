@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from abridge.lazy_re import lazy_compile
+
 LOOKBACK_CHARS = 1200
 """Characters before the end of the text in which to look for the start of a partial construct."""
 
@@ -40,9 +42,9 @@ def construct(
     """Compile a construct. All patterns ignore case, and a dot matches a line end, too."""
     flags = re.IGNORECASE | re.DOTALL
     return Construct(
-        re.compile(first, flags),
-        re.compile(complete, flags),
-        re.compile(rf"(?:{partial})\Z", flags),
+        lazy_compile(first, flags),
+        lazy_compile(complete, flags),
+        lazy_compile(rf"(?:{partial})\Z", flags),
         replacement,
     )
 

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from abridge.core.segmenter import WIDE_LETTERS, text_size
 from abridge.core.styles import STYLES, Style, SummaryStyle
+from abridge.lazy_re import lazy_compile
 from abridge.summarizers.constructs import ConstructStage, construct
 from abridge.summarizers.voice import FIRST_PERSON
 
@@ -66,9 +67,9 @@ HEADING = construct(
 )
 """A heading, which becomes bold."""
 
-_BOLD = re.compile(rf"\*\*\s*([^*\n]{{1,{MAX_TITLE}}}?)\s*\*\*")
+_BOLD = lazy_compile(rf"\*\*\s*([^*\n]{{1,{MAX_TITLE}}}?)\s*\*\*")
 
-_BOLD_START = re.compile(rf"\*\Z|\*\*[^*\n]{{0,{MAX_TITLE}}}\*?\Z")
+_BOLD_START = lazy_compile(rf"\*\Z|\*\*[^*\n]{{0,{MAX_TITLE}}}\*?\Z")
 
 _AGREEMENTS = (
     *("sure", "sure thing", "certainly", "of course", "absolutely", "okay", "ok", "alright"),
@@ -102,7 +103,7 @@ _AGREEMENT, _ANNOUNCEMENT = _any(_AGREEMENTS), _any(_ANNOUNCEMENTS)
 
 _TITLE_NOUN, _SUMMARY_NOUN = _any(_TITLE_NOUNS), _any(_SUMMARY_NOUNS)
 
-_PREAMBLE = re.compile(
+_PREAMBLE = lazy_compile(
     rf"{_AGREEMENT}(?:[.!。！]+(?=\s|\w)|[,，、]\s*(?={_ANNOUNCEMENT}))\s*"
     rf"|{_ANNOUNCEMENT}[^\n:：*]{{0,120}}(?:{_SUMMARY_NOUN}|{_TITLE_NOUN})[^\n:：*]{{0,60}}[:：]\s*"
     rf"|{_ANNOUNCEMENT}[^\n*]{{0,150}}[:：][ \t]*\n\s*"
@@ -110,21 +111,21 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 
-_TITLE_LABEL = re.compile(rf"{_TITLE_NOUN}\s*[:：]\s*", re.IGNORECASE)
+_TITLE_LABEL = lazy_compile(rf"{_TITLE_NOUN}\s*[:：]\s*", re.IGNORECASE)
 
-_LABEL = re.compile(rf"(?:{_SUMMARY_NOUN}|{_TITLE_NOUN})\s*[:：]\Z", re.IGNORECASE)
+_LABEL = lazy_compile(rf"(?:{_SUMMARY_NOUN}|{_TITLE_NOUN})\s*[:：]\Z", re.IGNORECASE)
 
 _LABEL_END = ":： "
 
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]?\s|[。！？]")
+_SENTENCE_END = lazy_compile(r"[.!?…][\"'”’)]?\s|[。！？]")
 
-_TITLE_WORD = re.compile(
+_TITLE_WORD = lazy_compile(
     rf"(?i:[a-z]+ing|[a-zäöüß]+ung)(?=\s)|(?![我你他她它用私])[{WIDE_LETTERS}]"
 )
 """What a title that nothing marks begins with: an English gerund, a German noun of action, or a
 character of a script without spaces. Other text is not held up to see whether it is one."""
 
-_WORD = re.compile(r"[^\W\d_]+\Z")
+_WORD = lazy_compile(r"[^\W\d_]+\Z")
 
 _TITLE_EDGE = ' \t*_#:：.。"“”«»'
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 
+from abridge.lazy_re import lazy_compile
+
 
 class Cue:
     """Alternatives in small letters: those in scripts with spaces, and those without."""
 
     def __init__(self, spaced: str, wide: str) -> None:
-        self._wide = re.compile(wide)
-        self._spaced = re.compile(rf"\b(?:{spaced})(?!\w)")
+        self._wide = lazy_compile(wide)
+        self._spaced = lazy_compile(rf"\b(?:{spaced})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from itertools import islice, pairwise
 
+from abridge.lazy_re import lazy_compile
+
 MAX_KEPT = 8  # the most resolutions not to say something that are looked at in one text
 
 Rule = tuple[list[str], re.Pattern[str]]
@@ -18,7 +20,7 @@ pattern, both in small letters. To look for hints takes a tenth of the time."""
 
 
 def _rule(hints: str, pattern: str) -> Rule:
-    return hints.split("|"), re.compile(pattern)
+    return hints.split("|"), lazy_compile(pattern)
 
 
 RULES = (

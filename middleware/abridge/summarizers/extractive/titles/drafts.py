@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from abridge.lazy_re import lazy_compile
 
 MAX_TITLE_CHARS = 72
 MAX_TITLE_WORDS = 10
 MAX_CLAUSE_TITLE_WORDS = 12  # of one that tells a question or a result
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
-_WIDE_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word
-_FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
+_WIDE_LETTER = lazy_compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word
+_FORBIDDEN_CHARS = lazy_compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 
-_NOT_FOR_TITLES = re.compile(
+_NOT_FOR_TITLES = lazy_compile(
     r"\b(?:system prompt|polic(?:y|ies)|instructions?|passwords?|passphrases?|secrets?|credentials?"
     r"|api[ -]?keys?|guidelines?|richtlinien?|anweisung(?:en)?|passwort)\b|系统提示|提示词|政策"
     r"|指令|密码|密钥|システムプロンプト|指示|ポリシー|パスワード|시스템 프롬프트|지침|비밀번호"
 )
 
-_SECRET = re.compile(
+_SECRET = lazy_compile(
     r"\S+@\S+"  # mail
     r"|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?!\d+-[a-z-]+\b)[\w-]{8,}\b"  # letters and digits
     r"|\d{7,}|\d{3,}[- /]\d{3,}|\+\d[\d ]{6,}"  # phone and account numbers

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles.phrases import Grammar
 
 TASK_SCORE = 1.5  # for what the first part of all says of the task
@@ -24,9 +25,9 @@ Part = Literal["phrase", "clause", "value", "frequent"]
 @dataclass(frozen=True)
 class Pattern:
     """It finds a `verb` and an `object`, or one of them, in small letters; where it has no group
-    `object`, that is what follows. It is compiled when it is first looked for."""
+    `object`, that is what follows."""
 
-    source: str
+    found: re.Pattern[str]
     form: str  # of the title, from all groups
     score: float
     grammar: Grammar | None = None  # None: the script has no spaces
@@ -37,12 +38,8 @@ class Pattern:
     """Return a verb as it stands in a title, empty if it makes none."""
 
     @cached_property
-    def found(self) -> re.Pattern[str]:
-        return re.compile(self.source)
-
-    @cached_property
     def find(self) -> Callable[[str], re.Match[str] | None]:
-        return self.found.match if self.source[0] == "^" else self.found.search
+        return self.found.match if self.found.pattern[0] == "^" else self.found.search
 
     def in_first_part(self) -> Pattern:
         """Return the pattern with the score that it has in the first part of all."""
@@ -59,5 +56,6 @@ def patterns(
 ) -> tuple[Pattern, ...]:
     first = DATA_SCORE if late else first
     return tuple(
-        Pattern(found, form, score, grammar, cut, late, first, verbs) for found, form, score in rows
+        Pattern(lazy_compile(found), form, score, grammar, cut, late, first, verbs)
+        for found, form, score in rows
     )

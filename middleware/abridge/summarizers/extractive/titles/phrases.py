@@ -7,37 +7,37 @@ it stands for.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles.questions import turn_questions
 
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
-_CLAUSE_END = re.compile(
+_CLAUSE_END = lazy_compile(
     r"[;!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|:(?!\d)|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--| - |@"
     r"|,(?!\d)| (?=such as )"
 )
 
 _FORMULA_CHARS = "=<>≤≥≈{}\\$*^+/|[]"
 _PAIR = r",\s(?!but\b|\w+ing\b)(?:[\w'’-]+\s){0,3}?[\w'’-]+,?\s(?:and|or|und|oder|et|ou|y|o|e)\s"
-_LIST_END = re.compile(_PAIR)
-_LIST = re.compile(rf",\s[\w'’-]+(?: [\w'’-]+)?,|{_PAIR}")
-_QUOTED = re.compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
-_PARENTHESIS = re.compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
-_OPTION = re.compile(r"\b([A-E])\)")
-_ASKED_IF = re.compile(
+_LIST_END = lazy_compile(_PAIR)
+_LIST = lazy_compile(rf",\s[\w'’-]+(?: [\w'’-]+)?,|{_PAIR}")
+_QUOTED = lazy_compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
+_PARENTHESIS = lazy_compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
+_OPTION = lazy_compile(r"\b([A-E])\)")
+_ASKED_IF = lazy_compile(
     r"\b(asks?|asked|asking|know|wondering|unsure|check|verify|confirm|see) if\b"
 )
-_WHAT_TO_DO = re.compile(
+_WHAT_TO_DO = lazy_compile(
     r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
     r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
     r" (?=[a-z]+(?! (?:it|them)\b))"
 )
-_ROUGHLY = re.compile(r" (?:about|around|roughly|nearly|almost|some) (?=\d|once\b|twice\b)")
-_SINGLE = re.compile(r"[^\W\d_]")
+_ROUGHLY = lazy_compile(r" (?:about|around|roughly|nearly|almost|some) (?=\d|once\b|twice\b)")
+_SINGLE = lazy_compile(r"[^\W\d_]")
 
 
 def plain(text: str) -> str:
@@ -293,21 +293,21 @@ class Grammar:
 MAX_WIDE_CHARS = 12  # of an object in a script without spaces; a word in Latin letters counts two
 MAX_WIDE_CLAUSE_CHARS = 22  # of a clause
 
-_WIDE_POINTS = re.compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
+_WIDE_POINTS = lazy_compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
 
-_WIDE_FORMULA = re.compile(
+_WIDE_FORMULA = lazy_compile(
     r"^([\u4e00-\u9fff]+) ?[A-Za-z][^\u4e00-\u9fff]*=[^\u4e00-\u9fff]*(?=的[\u4e00-\u9fff]{1,3}$)"
 )
 
-_LATIN = re.compile(r"[A-Za-z0-9_.()]+")
+_LATIN = lazy_compile(r"[A-Za-z0-9_.()]+")
 
-_WIDE_START = re.compile(
+_WIDE_START = lazy_compile(
     r"(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
 )
 
-_WIDE_BREAK = re.compile(r"以便|来(?![源週月年店])|然后|并(?!行)|而(?!且)|时$|是否|进行")
+_WIDE_BREAK = lazy_compile(r"以便|来(?![源週月年店])|然后|并(?!行)|而(?!且)|时$|是否|进行")
 
-_WIDE_VAGUE = re.compile(
+_WIDE_VAGUE = lazy_compile(
     r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
     r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
     r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"

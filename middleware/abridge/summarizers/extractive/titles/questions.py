@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles.words import BASES, VERBS, gerund_of, third_person_of
 from abridge.summarizers.extractive.words import words_of
 
-_QUESTION = re.compile(
+_QUESTION = lazy_compile(
     r"(?:\b(?P<asked>[Ww]h(?:y|en|ere|at|ich \w+)|[Hh]ow(?: \w+){0,3}?) "
     r"|(?:^|(?<=[:,] ))(?!\w+ (?:I|i|we)\b))"
     r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|must|is|are|was|were) "
@@ -28,7 +29,7 @@ PAST = dict(
     )
 )
 
-_BARE = re.compile(rf"\b([Ww]hy) (?=(?:{'|'.join(VERBS)})\b[^?]{{0,99}}\?)")
+_BARE = lazy_compile(rf"\b([Ww]hy) (?=(?:{'|'.join(VERBS)})\b[^?]{{0,99}}\?)")
 """A question without a subject."""
 
 _PERSONS = words_of("i we you one they")
