@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from abridge.apis.json import as_object, contains, objects, parse_object, string
+from abridge.apis.json import as_object, objects, parse_object, string
 from abridge.apis.params import DAMAGED_CODE
 from abridge.core.conversation import Json, Turn
 from abridge.core.envelope import ENVELOPE_PREFIX
@@ -21,16 +21,10 @@ STATE_FIELDS = ("encrypted_content", "signature", "data")
 STATE_KEYS = frozenset({*STATE_FIELDS, "thoughtSignature", "thought_signature"})
 """The same, with Gemini's: of a part, and on Chat Completions in `extra_content`."""
 
-_STATE_NAMES = (
-    rb"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted"
-    rb'|extra_content|thoughtSignature)"'
-)
-
-STATE_STRINGS = re.compile(b'"' + _STATE_NAMES)
-"""Every body with such state contains one of these."""
-
 STATE_OR_ENVELOPE = re.compile(
-    b'"(?:' + re.escape(ENVELOPE_PREFIX.encode()) + b"|" + _STATE_NAMES + b")"
+    b'"(?:' + re.escape(ENVELOPE_PREFIX.encode()) + b"|"
+    rb"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted"
+    rb'|extra_content|thoughtSignature)")'
 )
 """Every body with such state, or with an envelope of Abridge's, contains one of these."""
 
@@ -49,11 +43,6 @@ _STATE_REFUSED = re.compile(
 )
 """How providers say that they do not take the reasoning state in a request
 (anthropic-sdk-python issue 1598; openai/codex issue 8145; opencode-antigravity-auth issue 368)."""
-
-
-def may_have_state(body: bytes) -> bool:
-    """Return whether a request may hold opaque state, by a byte search alone."""
-    return contains(body, STATE_STRINGS)
 
 
 def has_opaque_state(turn: Turn) -> bool:

@@ -10,7 +10,6 @@ from starlette.types import Scope
 from abridge.apis.api import RequestEcho, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
-from abridge.apis.opaque_state import may_have_state
 from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.shapes import NAMED_BY_CLIENTS
 from abridge.config.settings import Settings
@@ -186,6 +185,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
     named = {"model": context.model, **draft.body}  # an API may have the model in its path
     repeated = (*request.api.echoed_fields, *NAMED_BY_CLIENTS)
     echoed = {name: named[name] for name in repeated if name in named}
+    restored = any(changes.restored for changes in draft.history_changes)
     if echo is not None or context.hides_raw:
         _check_repeatable(echoed if echo is None else echo.body)
     return PreparedRequest(
@@ -204,7 +204,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echo=echo,
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
-        may_have_state=(draft.changed or request.may_have_state) and may_have_state(body),
+        may_have_state=request.may_have_state or restored or draft.references.substituted,
         added=draft.added,
         storage=draft.references.storage,
         summary_language=draft.summary_language,
