@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 from typing import Any, ClassVar
 
 from abridge.apis.history import (
@@ -338,16 +337,14 @@ def _read_call(block: Json) -> ToolCall:
 def began_without_thinking(messages: Sequence[Json]) -> bool:
     """Return whether the current round of calls began without thinking. All calls since the last
     user message belong to one turn, and only its first message has to think."""
-    rounds = takewhile(_is_in_tool_round, reversed(messages))
-    answers = [objects(each.get("content")) for each in rounds if each.get("role") == "assistant"]
-    first = next(iter(answers[-1]), {}) if answers else {}
-    return bool(answers) and first.get("type") not in REASONING_TYPES
-
-
-def _is_in_tool_round(message: Json) -> bool:
-    """Return whether a message belongs to a round of calls and is not a new user message."""
-    blocks = objects(message.get("content"))
-    return any(block.get("type") in (TOOL_RESULT, TOOL_USE) for block in blocks)
+    first = "thinking"
+    for message in reversed(messages):
+        kinds = [string(block.get("type")) for block in objects(message.get("content"))]
+        if TOOL_RESULT not in kinds and TOOL_USE not in kinds:
+            break  # a new user message
+        if message.get("role") == "assistant":
+            first = kinds[0]
+    return first not in REASONING_TYPES
 
 
 # The system prompt without Claude Code's line for Anthropic's billing. The line differs in every
