@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import mul
+from typing import NamedTuple
 
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
@@ -77,6 +78,16 @@ def score_sentences(
             yield one
 
 
+class _Verdict(NamedTuple):
+    """What a sentence does. See `Candidate`."""
+
+    sound: bool
+    announces: bool
+    concludes: bool
+    is_meta: bool  # speaks of the answer's wording
+    is_task: bool
+
+
 class _Scorer:
     def __init__(
         self,
@@ -110,18 +121,13 @@ class _Scorer:
         sentence, tied = self._sentences[position], self._tied[position]
         if self._hidden[position] or not is_legible(tied):
             return None
-        text, lower, words = strip_connectives(tied), self._lowered[position], self._words[position]
-        is_early = position < FIRST_SENTENCES and not self._told
-        is_task = is_early and cues.TASK.search(lower, wide=self._wide[position]) is not None
-        own, following = self._score_doubts(position, is_task=is_task)
-        is_meta, concludes = self._find_cues(position)
-        sound = own + following > UNSOUND_SCORE and (not is_meta or concludes or is_early)
-        opens = self._opens(before, position)
-        names = len(words - doubts.TASK_WORDS) > 1
-        ponders = names and opens and own > doubts.NO_SCORE
-        asks_early = is_early and lower.endswith(("?", "？"))
-        is_left = not sound and (asks_early or not following)  # else it is taken back at once
-        announces = is_left and (ponders or doubts.announces(lower))
+        text, words, opens = (
+            strip_connectives(tied),
+            self._words[position],
+            self._opens(before, position),
+        )
+        found = self._judge(position, opens=opens)
+        shown = found.sound or found.announces
         one = Candidate(
             position=place,
             text=text,
@@ -130,16 +136,33 @@ class _Scorer:
             words=words,
             told=share_of(words, self._told),
             score=0.0,
-            leans=sentence.hangs or leans(text),
-            bound=text != tied or (not opens and refers(text)),
-            concludes=concludes,
-            sound=sound,
-            announces=announces,
+            leans=shown and (sentence.hangs or leans(text)),
+            bound=shown and (text != tied or (not opens and refers(text))),
+            concludes=found.concludes,
+            sound=found.sound,
+            announces=found.announces,
             opens=opens and not sentence.hangs,
-            is_task=is_task,
+            is_task=found.is_task,
         )
-        one.score = sum(map(mul, WEIGHTS.values(), self._traits(one, position, is_meta=is_meta)))
+        traits = self._traits(one, position, is_meta=found.is_meta)
+        one.score = sum(map(mul, WEIGHTS.values(), traits))
         return one
+
+    def _judge(self, position: int, *, opens: bool) -> _Verdict:
+        lower, wide = self._lowered[position], self._wide[position]
+        is_early = position < FIRST_SENTENCES and not self._told
+        is_task = is_early and cues.TASK.search(lower, wide=wide) is not None
+        own, following = self._score_doubts(position, is_task=is_task)
+        sound = own + following > UNSOUND_SCORE
+        is_meta, concludes = self._find_cues(position) if sound else (False, False)
+        sound &= not is_meta or concludes or is_early
+        asks_early = is_early and lower.endswith(("?", "？"))
+        announces = False
+        if not sound and (asks_early or not following):  # else it is taken back at once
+            names = len(self._words[position] - doubts.TASK_WORDS) > 1
+            ponders = names and opens and own > doubts.NO_SCORE
+            announces = ponders or doubts.announces(lower)
+        return _Verdict(sound, announces, concludes, is_meta, is_task)
 
     def _traits(self, one: Candidate, position: int, *, is_meta: bool) -> tuple[float, ...]:
         """Return what `WEIGHTS` weigh, in their order."""
