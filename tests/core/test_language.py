@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core import language as module
-from abridge.core.language import EDGE_CHARS, detect_language, parse_language
+from abridge.core.language import (
+    EDGE_CHARS,
+    detect_language,
+    likely_language,
+    parse_language,
+)
 from abridge.core.language_tables import LETTERS, RARE, SCRIPTS, WORDS
 from tests.core.user_messages import CLEAR, UNCLEAR
 
@@ -15,6 +20,18 @@ MESSAGES = [(language, text) for language, texts in CLEAR.items() for text in te
 GERMAN = "Kannst du mir bitte erklären, warum das nicht funktioniert?"
 ENGLISH = "The committee met on Tuesday and decided that it would not be increased."
 PARTS = [*UNCLEAR, *(text for _, text in MESSAGES), "```", '"', "«", "<", "a@", "://", "\n", "\0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("hello danke", "en"), ("danke hello", "en"), ("danke bonjour merci", "fr"), ("", None)]
+    + [(f"{one} {other}", "de") for one in ("geht", "danke") for other in ("bonjour", "merci")],
+)
+def test_of_languages_for_which_as_much_speaks_the_commonest_is_likely(
+    text: str, language: str | None
+) -> None:
+    """Else it would be another after each start: sets have no order."""
+    assert likely_language(text) == language
 
 
 class TestNames:

@@ -128,7 +128,8 @@ def likely_language(text: str) -> str | None:
     if script is None or script not in WORDS:
         return script
     scores = _score(_words(text), script)
-    return max(scores, key=scores.__getitem__, default=None)
+    found = [tag for tag in WORDS[script] if tag in scores]  # for the same text always the same
+    return max(found, key=lambda tag: round(scores[tag], 6), default=None)
 
 
 def is_another_language(found: str, wanted: str) -> bool:
