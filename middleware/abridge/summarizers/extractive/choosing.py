@@ -32,7 +32,7 @@ MAX_OPENING = 5  # the first sentences of all that state the task
 MIN_OPENING_PLACES = 3  # sentences of an extract from which it has to state the task
 MAX_PRICE = 10.0  # of a hundred characters
 LEAST_SHARE = 0.6  # of a short stretch that is told as far as it may be
-PRICES = 8  # that are tried
+PRICES = 10  # that are tried
 ROUNDS = 4  # in which sentences that say the same are left out
 SAME_SHARE = 0.62  # share of its words from which a sentence says the same as another
 
@@ -51,13 +51,6 @@ class _Room:
         if size > self.most or len(chosen) > self.places:
             return len(chosen) > 1
         return -1 if size < self.least and len(chosen) < self.places else 0
-
-    def fill(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return as many of the first sentences as fit."""
-        count = min(len(chosen), self.places)
-        while self.judge(chosen[:count]) > 0:
-            count -= 1
-        return list(chosen[:count])
 
 
 def choose_sentences(
@@ -125,7 +118,18 @@ def _choose_within(
         else:
             high = price
         price = (low + high) / 2
-    return found.get(0) or found.get(-1) or room.fill(found.get(1, []))
+    return found.get(0) or _top_up(found.get(-1, []), found.get(1, []), room)
+
+
+def _top_up(short: Sequence[Candidate], long: Sequence[Candidate], room: _Room) -> list[Candidate]:
+    """Return a choice that is too short with the best of one that is too long, as far as they fit.
+    None of equal worth may be between them."""
+    chosen = {one.position: one for one in short}
+    for one in sorted(long, key=lambda one: one.score, reverse=True):
+        more = {**chosen, one.position: one}
+        if (not one.leans or one.position - 1 in chosen) and room.judge(list(more.values())) <= 0:
+            chosen = more
+    return [chosen[position] for position in sorted(chosen)]
 
 
 def _choose(shown: Sequence[Candidate], more: dict[int, float], price: float) -> list[Candidate]:

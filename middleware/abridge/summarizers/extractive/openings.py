@@ -15,9 +15,10 @@ import re
 
 _FILLER = re.compile(
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
-    r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|well|right|great|yes|yeah|yep|sure|actually"
-    r"|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see|let me think"
-    r"|yes indeed|indeed|gut|gut so|naja|nun|ja|nein|moment|warte|stimmt|genau|mal sehen|bon|bien"
+    r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
+    r"|sure|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"
+    r"|let me think|yes indeed|indeed|gut|gut so|naja|nun|ja|nein|moment|warte|stimmt|genau"
+    r"|mal sehen|bon|bien"
     r"|alors|attende?[sz]|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí|certo|allora|bene"
     r"|aspetta|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]"
     r"|-\s)+\s*|(?:嗯+|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし"
