@@ -47,8 +47,8 @@ NODE, AI_SDK = shutil.which("node"), os.environ.get("AI_SDK")
 QUESTION = "How many primes are below 100?"
 TITLES = (
     "**Serving roast chicken**",
-    "**Working out how to serve roast chicken**",
-    "**Checking how to serve roast chicken**",
+    "**Concluding that the chicken sets the pace**",
+    "**Working out when to start what on one evening**",
 )
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails

@@ -74,6 +74,11 @@ _LEANS_EARLY = re.compile(
 )
 """Pronouns among the first words: `On the road, it`."""
 
+_ELLIPTIC = re.compile(
+    r"(?:[\w'’-]+\s){1,4}(?:may|might|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
+)
+"""A verb is missing, which the sentence before has: `The hands may, in the last half hour.`"""
+
 _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
     r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
@@ -134,5 +139,5 @@ def leans(text: str) -> bool:
     if text[0] in "([（":
         return True
     lower = text.lower()
-    found = _LEANS.match(lower) or _LEANS_EARLY.match(lower)
+    found = _LEANS.match(lower) or _LEANS_EARLY.match(lower) or _ELLIPTIC.match(lower)
     return found is not None and not _NAMED.match(text)
