@@ -31,18 +31,14 @@ from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import (
     CLOSING,
     NO_WEBSOCKET,
-    answering_upgrade,
     decoded_path,
     drop_headers,
     get_header,
     request_paths,
     run_lifespan,
-    send_whole,
 )
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
-from abridge.observability.ledger import open_ledger
-from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import (
@@ -52,9 +48,7 @@ from abridge.observability.record import (
     WEBSOCKET,
     Record,
     Sink,
-    new_request_id,
 )
-from abridge.observability.spending import Prices
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -64,7 +58,7 @@ from abridge.pipeline.allowed_models import (
     chooses_models,
     must_read,
 )
-from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.answers.error_writer import ErrorWriter, refuse
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.conversation_endpoints import ConversationEndpoints, ConversationPath
 from abridge.pipeline.dispatch import Dispatcher, pass_on
@@ -84,6 +78,7 @@ from abridge.pipeline.request import (
 )
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
+from abridge.summarizers.selection import Overrides
 from abridge.summarizers.summarizer import Summarizer
 from abridge.waiting import Flag
 from abridge.work import CLIENT, LIGHT_BYTES, LIGHT_WORK, Work
@@ -164,10 +159,7 @@ class AbridgeMiddleware:
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         metrics = metrics_for(registry)
-        self._ledger = lasting.get("ledger", partial(open_ledger, self.settings, metrics))
-        if self._ledger is not None:
-            sinks = (partial(self._ledger.add, prices=Prices(self.settings)), *sinks)
-        self._metrics_sink = MetricsSink(metrics, self.settings, (log_request, *sinks), lasting)
+        self._metrics_sink = MetricsSink(metrics, self.settings, sinks, lasting)
         observe = self._metrics_sink.observe_store_operation
         self._memory = MemoryRegistry(self.settings, observe, tenant, lasting)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
@@ -181,9 +173,7 @@ class AbridgeMiddleware:
             self.settings,
             self._memory,
             self._metrics_sink,
-            summarizer=summarizer,
-            review=review,
-            transport=transport,
+            overrides=Overrides(summarizer, review, transport),
             tracing=self._tracing,
             lasting=lasting,
         )
@@ -223,7 +213,7 @@ class AbridgeMiddleware:
             or self._translates
             or len(self._routes) > 1
             or self.settings.attribution.enabled
-            or self._ledger is not None
+            or self._metrics_sink.ledger is not None
             or any(route.summary.default != "off" for route in self._routes)
             or any(route.upstream.changes_requests for route in self._routes)
         )
@@ -248,7 +238,7 @@ class AbridgeMiddleware:
         """Do the same, but for the coroutine that tells servers that this is an application."""
         if scope["type"] != "http":
             return self._serve_beside(scope, receive, send)
-        own = {RECORD: Record.start(scope), LEDGER: self._ledger is not None}
+        own = {RECORD: Record.start(scope), LEDGER: self._metrics_sink.ledger is not None}
         scope = {**scope, **NOT_YET, **own}  # no outer Abridge's
         if self._hides_raw:  # paths are closed, so a request may have no other one
             scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
@@ -266,10 +256,8 @@ class AbridgeMiddleware:
             with self._metrics_sink.metrics.websockets_open.track_inprogress():
                 await self.load_sessions().serve(scope, receive, send)
         elif self._hides_raw and not self._open_paths.include_socket(*request_paths(scope)):
-            await receive()
             error = RequestError(NO_WEBSOCKET, status=426, code="no_websocket")
-            errors = ErrorWriter(RESPONSES, new_request_id())
-            await send_error(error, answering_upgrade(scope, send), errors)
+            await refuse(error, RESPONSES, scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -300,9 +288,7 @@ class AbridgeMiddleware:
             await keys.authenticate(scope)
         except RequestError as error:
             self._metrics_sink.metrics.refusals.labels(error.code).inc()
-            await receive()
-            errors = ErrorWriter(RESPONSES, new_request_id())
-            await send_error(error, answering_upgrade(scope, send), errors)
+            await refuse(error, RESPONSES, scope, receive, send)
             return False
         return True
 
@@ -317,8 +303,8 @@ class AbridgeMiddleware:
         await self._dispatcher.aclose()
         await self._engagement.aclose()
         await self._memory.aclose()
-        if self._ledger is not None:
-            await self._ledger.aclose()
+        if self._metrics_sink.ledger is not None:
+            await self._metrics_sink.ledger.aclose()
 
     async def retire(self) -> None:
         """Wait until the last request has ended, and take what nobody uses any more out of the
@@ -382,7 +368,7 @@ class AbridgeMiddleware:
                 await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
-            await send_error(error, send, _error_writer(api, scope))
+            await _error_writer(api, scope).send_refusal(error, send)
         finally:
             self._metrics_sink.finish(scope)
             self._under_way -= 1
@@ -619,10 +605,3 @@ def _error_writer(api: Api | None, scope: Scope) -> ErrorWriter:
     if api is None:
         api = MESSAGES if wants_anthropics_shape(scope["headers"]) else RESPONSES
     return ErrorWriter(api, Record.get(scope).id)
-
-
-async def send_error(error: RequestError, send: Send, errors: ErrorWriter) -> None:
-    """Send a RequestError to the client in its API's error shape."""
-    retry = [(b"retry-after", b"1")] if error.status == 503 else []
-    start, body = errors.refuse(error, [*retry, *error.headers])
-    await send_whole(send, start, body)
