@@ -39,6 +39,7 @@ FOLDERS = (
     "stored_responses",
     "pipeline",
     "background",
+    "serving",
     "middleware",
     "sidecar",
     "sidecar.admin",
