@@ -140,7 +140,6 @@ class Serving:
         if self._names_matter or chooses_models(scope):
             work = Work()
             if body is not None:
-                work.add(body)
                 model = await read_model(body, work, self._limits, buffered.reserve)
             await work.run(check_unread, scope, body)
         scope[ROUTE] = route = self._route_for(model)

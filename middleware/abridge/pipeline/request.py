@@ -41,7 +41,7 @@ from abridge.http.asgi import Inflater, can_inflate, get_header, request_paths
 from abridge.observability.record import BACKGROUND
 from abridge.pipeline.body import BufferedBody, ReserveMemory
 from abridge.stored_responses.references import BackgroundStage
-from abridge.work import LIGHT_BYTES, Work
+from abridge.work import Work
 
 SUMMARY_HEADER = b"x-abridge-summary"
 
@@ -107,8 +107,7 @@ class ApiRequest:
         """Parse a request and choose its route by its model, which `scope` is given; None where the
         body is no JSON object, which upstream will report. Raises RequestError for one that exceeds
         the limits."""
-        read_at, work = monotonic(), Work(heavy=len(decoded) > LIGHT_BYTES)
-        work.add(decoded)
+        read_at, work = monotonic(), Work.on(decoded)
         await admit_values(decoded, work, limits.values, buffered.reserve)
         body = await work.run(parse_object, decoded, loads_exact)
         if body is None:
