@@ -40,6 +40,7 @@ FOLDERS = (
     "stored_responses",
     "pipeline",
     "background",
+    "serving",
     "middleware",
     "sidecar",
     "sidecar.admin",

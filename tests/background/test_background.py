@@ -434,7 +434,7 @@ class TestFailures:
         """As where a mounted middleware is told of no end, and the loop cancels all tasks."""
         app = bridge(Upstream(paused(gate)), "chat")
         begun = await begin_response(app)
-        (task,) = app._generation.middleware._background._tasks  # type: ignore[attr-defined]
+        (task,) = app._generation.middleware._serving.background._tasks  # type: ignore[attr-defined]
         task.cancel()
         await asyncio.wait([task])
         assert "shut down" in (await ended(app, begun["id"]))["error"]["message"]

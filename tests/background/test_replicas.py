@@ -151,7 +151,7 @@ async def test_nothing_fails_while_the_store_is_down() -> None:
             server.kill()
             assert (await fetch(other, response_id)).status == 404
             gate.set()
-            await until(lambda: not one._generation.middleware._background._runs)  # type: ignore[attr-defined]
+            await until(lambda: not one._generation.middleware._serving.background._runs)  # type: ignore[attr-defined]
 
 
 async def until_stored(app: ASGIApp, response_id: str) -> None:

@@ -232,11 +232,11 @@ class TestLedger:
     async def test_it_is_the_same_one_and_its_address_needs_a_restart(self) -> None:
         tables = {"ledger": {"url": "redis://127.0.0.1:9/0"}}
         running = Running(thinking(), settings(**tables))
-        ledger = running.app._generation.middleware._ledger
+        ledger = running.app._generation.middleware._metrics_sink.ledger
         assert ledger is not None
         other = settings(at("two"), ledger={"url": "redis://127.0.0.1:9/1"})
         assert await running.app.reload(other) == ["ledger.url"]
-        assert running.app._generation.middleware._ledger is ledger
+        assert running.app._generation.middleware._metrics_sink.ledger is ledger
         await running.app.aclose()
 
 

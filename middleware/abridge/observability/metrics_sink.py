@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -15,8 +15,11 @@ from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
 from abridge.lasting import Lasting
+from abridge.observability.ledger import open_ledger
+from abridge.observability.logs import log_request
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record, Sink
+from abridge.observability.spending import Prices
 from abridge.providers.catalog import PROFILES
 
 SUMMARY_CALL = "abridge.inner"
@@ -46,15 +49,18 @@ def summary_call_scope(scope: Scope) -> Scope:
 
 
 class MetricsSink:
-    """Count a finished request in the metrics, and pass its record to all `sinks`."""
+    """Hand the record of a finished request to the metrics, the log, the ledger and all `sinks`."""
 
     def __init__(
-        self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...], lasting: Lasting
+        self, metrics: Metrics, settings: Settings, sinks: Sequence[Sink], lasting: Lasting
     ) -> None:
         self.metrics = metrics
+        self.ledger = lasting.get("ledger", partial(open_ledger, settings, metrics))
+        if self.ledger is not None:
+            sinks = (partial(self.ledger.add, prices=Prices(settings)), *sinks)
         self._routes = settings.routes
         self._discarded = _discarded_metrics()
-        self._sinks = (self._count_request, *sinks)
+        self._sinks = (self._count_request, log_request, *sinks)
         self._models = lasting.get("models", ModelLabels)
         self._known_upstreams = lasting.get("upstreams", UpstreamRows)
 

@@ -16,21 +16,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.json import dumps, loads_exact, parse_object
 from abridge.apis.openai import is_minted
 from abridge.client_shares import client_of
-from abridge.config.exposure import open_paths
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.errors import EndpointMissing, RequestError
-from abridge.http.asgi import request_paths, send_json
+from abridge.http.asgi import decoded_path, request_paths, send_json
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
+from abridge.pipeline.closed_paths import ClosedPaths
 from abridge.pipeline.discovery import endpoint_trial
-from abridge.pipeline.request import (
-    admit_values,
-    check_item_count,
-    decode_body,
-    too_large,
-)
+from abridge.pipeline.request import admit_values, check_item_count, decode_body, too_large
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.conversations import LocalConversation
 from abridge.stored_responses.endpoints import lacks_storage
@@ -79,44 +74,54 @@ class ConversationEndpoints:
     """Serves conversations that are kept here; `app` is asked whether it keeps them itself."""
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, memory: MemoryRegistry, budget: MemoryBudget
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        memory: MemoryRegistry,
+        budget: MemoryBudget,
+        paths: ClosedPaths,
     ) -> None:
         self._trial = endpoint_trial(app)
         self._route = settings.routes[0]
         self._memories = [memory.for_route(route) for route in settings.routes]
         self._limits = settings.limits
         self._budget = budget
-        self._paths = open_paths(settings)
+        self._paths = paths
         upstream = self._route.upstream
         self._lacks_storage = (
             lacks_storage(upstream) or PROFILES[upstream.profile].forgets_responses
         )
 
-    def takes(self, path: ConversationPath, scope: Scope, *, is_open: bool) -> bool:
-        """Return whether a request is served here. `is_open`: upstream may be asked."""
-        is_at_base = self._paths.lead_to(CONVERSATIONS_PATH, *request_paths(scope))
+    def _takes(self, path: ConversationPath, scope: Scope, *, may_ask: bool) -> bool:
+        """Return whether a request is served here. `may_ask`: upstream may be asked."""
+        is_at_base = self._paths.opened.lead_to(CONVERSATIONS_PATH, *request_paths(scope))
         if self._lacks_storage and is_at_base:
             return True
         if path.conversation_id:
             return is_minted(path.conversation_id)
-        return self._repository(scope) is not None and (is_open or is_at_base)
+        return self._repository(scope) is not None and (may_ask or is_at_base)
 
-    async def answer(
-        self, path: ConversationPath, scope: Scope, receive: Receive, send: Send, *, is_open: bool
-    ) -> None:
-        """Answer a request that is served here. Raises RequestError."""
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a request about a conversation that is kept here; return False for any other.
+        Raises RequestError."""
+        path = ConversationPath.parse(scope["method"], decoded_path(scope))
+        if path is None:
+            return False
+        may_ask = self._paths.may_ask(scope, self._route)
+        if not self._takes(path, scope, may_ask=may_ask):
+            return False
         with self._budget.reserving(client_of(scope)) as reserve:
             buffered = await buffer_body(scope, receive, self._limits, reserve)
             if buffered.client_left:
-                return
-            asks_first = path.resource == "conversations" and is_open and not self._lacks_storage
+                return True
+            asks_first = path.resource == "conversations" and may_ask and not self._lacks_storage
             if asks_first and await self._ask_upstream(scope, buffered, send):
-                return
+                return True
             content = await self._answer_locally(path, scope, buffered)
-        body = dumps(content)
         record = Record.get(scope)
         record.status, record.outcome = 200, "stored"
-        await send_json(send, body)
+        await send_json(send, dumps(content))
+        return True
 
     async def _ask_upstream(self, scope: Scope, buffered: BufferedBody, send: Send) -> bool:
         """Have upstream create a conversation; return False if it has no such endpoint."""

@@ -56,7 +56,6 @@ from abridge.stored_responses.references import read_conversation_id
 EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
 
-
 BACKGROUND_FIELDS = ("background", "background_options")
 """Fields of a request that say how a background response is made, not what it says."""
 
@@ -98,6 +97,7 @@ class Dispatcher:
         self._health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
         self._failover = Failover(settings, self._health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
+        self.may_translate = self._discovery.may_translate
         self._refused = lasting.get("refused fields", RefusedFields)
         self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings: SharedFindings | None = None
@@ -124,7 +124,8 @@ class Dispatcher:
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or the first of its fallbacks that can."""
-        self._start_sharing()
+        if self._findings is not None:
+            self._findings.start()
         retry_after, own = b"", request.route
         attempts = await self._failover.attempts_for(request)
         for attempt, after in zip_longest(attempts, attempts[1:]):
@@ -144,11 +145,6 @@ class Dispatcher:
             else:
                 return
             self._failover.note(request.scope, attempt.route, after.route, cause)
-
-    def _start_sharing(self) -> None:
-        """Share with other replicas, if there may be any, what is found out about upstreams."""
-        if self._findings is not None:
-            self._findings.start()
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
@@ -176,7 +172,8 @@ class Dispatcher:
     ) -> None:
         """Let the application answer a request that need not be read. Where it does not have the
         client's API, and may be asked on another one, `read` reads the request after all."""
-        self._start_sharing()
+        if self._findings is not None:
+            self._findings.start()
         route: Route = scope[ROUTE]
         is_due = self._discovery.is_due(route)
         asked = endpoint_trial(app) if is_due else self._discovery.watch(app, route, api)
@@ -192,11 +189,6 @@ class Dispatcher:
             await pass_on(own or app, scope, buffered, send)
         else:
             await self._find_api(request, Endpoints(self._app, buffered.rest, send), own)
-
-    def may_translate(self, api: Api) -> bool:
-        """Return whether requests of an API must be read, since upstream was found to have another
-        one."""
-        return self._discovery.may_translate(api)
 
     async def _find_api(
         self, request: ApiRequest, endpoints: Endpoints, own: ASGIApp | None

@@ -9,7 +9,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import httpx
 from starlette.types import ASGIApp, Receive, Send
 
 from abridge.config.settings import Route, Settings
@@ -27,8 +26,8 @@ from abridge.pipeline.prepare import PreparedRequest
 from abridge.pipeline.renaming import RenamingApp
 from abridge.summarizers.guard import Bulkhead, GraceBackoff, Guard
 from abridge.summarizers.model.summarizer import ModelSummarizer
-from abridge.summarizers.review import Review, select_reviewer
-from abridge.summarizers.selection import SummarizerSelection
+from abridge.summarizers.review import select_reviewer
+from abridge.summarizers.selection import Overrides, SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -59,9 +58,7 @@ class Engagement:
         memory: MemoryRegistry,
         metrics_sink: MetricsSink,
         *,
-        summarizer: Summarizer | None,
-        review: Review | None,
-        transport: httpx.AsyncBaseTransport | None,
+        overrides: Overrides,
         tracing: Tracing | None,
         lasting: Lasting,
     ) -> None:
@@ -71,23 +68,16 @@ class Engagement:
         self._event_limit = int(settings.limits.event)
         self.answer_memory = AnswerMemory(settings, memory, metrics_sink, lasting)
         self._planner = ExchangePlanner(settings, self.answer_memory)
-        self._reviewer = select_reviewer(
-            settings, override=review, transport=transport, tracing=tracing
-        )
+        self._reviewer = select_reviewer(settings, overrides, tracing)
         self._summarizers = SummarizerSelection(
-            settings.summarizer,
-            settings.limits,
-            override=summarizer,
-            transport=transport,
-            tracing=tracing,
+            settings.summarizer, settings.limits, overrides, tracing
         )
         kind = settings.summarizer.model_dump_json()
         self._backoff = lasting.get(("grace", kind), GraceBackoff)
 
         def make_guard(upstream: str) -> Guard:
-            bulkhead = lasting.get(
-                ("summarizer", kind, upstream), partial(Bulkhead, settings.summarizer)
-            )
+            make = partial(Bulkhead, settings.summarizer)
+            bulkhead = lasting.get(("summarizer", kind, upstream), make)
             return Guard(
                 settings.summarizer,
                 reviewer=self._reviewer,

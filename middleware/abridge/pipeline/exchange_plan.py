@@ -12,8 +12,7 @@ from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure
 from abridge.apis.quotes import repeats_added
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
-from abridge.config.settings import Route, Settings
-from abridge.config.tables import SummarySettings
+from abridge.config.settings import Settings
 from abridge.core.envelope import SealEnvelope
 from abridge.core.plan import Fallback, NativeReasoning, SummaryPlan
 from abridge.core.styles import SummaryStyle
@@ -89,42 +88,41 @@ class ExchangePlanner:
         route's; `answered_by` is the model that answers, if that is known."""
 
         def plan_for(model: str) -> ExchangePlan | None:
-            if find_native_reasoning(prepared, model, translates=translates) is not None:
+            if find_native(model) is not None:
                 return None
             return self.plan(prepared, requested, summarizer, guard, grace, answered_by=model)
 
-        request, route = prepared.request, prepared.request.route
-        style = requested if shows_summary(route) else None
-        free = summarizer.name == EXTRACTIVE
-        native = None
-        translates = route.summary.translate and isinstance(summarizer, CheckedSummarizer)
-        if style is not None and not guard.reviews:  # a review sees every summary that is shown
-            native = find_native_reasoning(prepared, answered_by, translates=translates)
+        request, summary = prepared.request, prepared.request.route.summary
+        style = requested if shows_summary(request.route) else None
+        free, reviewed = summarizer.name == EXTRACTIVE, guard.reviews
+        translates = summary.translate and isinstance(summarizer, CheckedSummarizer)
+        find_native = partial(find_native_reasoning, prepared, translates=translates)
+        # a review sees every summary that is shown
+        native = None if style is None or reviewed else find_native(answered_by)
+        follows_model = native is not None and not answered_by and depends_on_model(prepared)
+        copies = free or summary.on_failure == "extract" or native == "translated"
         display = self._display(prepared, requested, style, native)
         reader, writer = self._reader_and_writer(prepared, display)
-        plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)
         return ExchangePlan(
             reader=reader,
             writer=writer,
             attribution=request.api.follow_calls(display),
-            summary_plan=_for_native(plan, native, prepared.summary_language),
+            summary_plan=self._summary_plan(
+                prepared, style, native, grace, free=free, reviewed=reviewed
+            ),
             hide_unread=_hides_unread(prepared),
             display=display,
             errors=_error_writer(prepared),
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
-                copied=style is not None
-                and (free or route.summary.on_failure == "extract" or native == "translated"),
-                native=native in ("shown", "copied"),
+                copied=style is not None and copies, native=native in ("shown", "copied")
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
-            tells_status=style is not None and route.summary.status,
+            tells_status=style is not None and summary.status,
             room=Room(request.buffered.reserve),
-            plan_for=None
-            if native is None or answered_by or not depends_on_model(prepared)
-            else plan_for,
+            plan_for=plan_for if follows_model else None,
         )
 
     def _display(
@@ -213,7 +211,14 @@ class ExchangePlanner:
         return make_reader(profile, display, int(limits.reasoning)), writer
 
     def _summary_plan(
-        self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool, reviewed: bool
+        self,
+        prepared: PreparedRequest,
+        style: SummaryStyle | None,
+        native: NativeReasoning | None,
+        grace: float,
+        *,
+        free: bool,
+        reviewed: bool,
     ) -> SummaryPlan:
         """Build the summary plan; `free` if the summarizer is the embedded one.
 
@@ -222,21 +227,29 @@ class ExchangePlanner:
         A part that is `reviewed` comes whole or not at all, so that nothing is said by its first
         text being late; what steps in at a deadline would be shown unreviewed, so nothing does; and
         parts do not take turns, since each then waits for somebody else's verdict.
+
+        Of a summary that is translated nothing is left out, and each part comes whole.
         """
-        summary, limits = route.summary, self._settings.limits
+        route, limits = prepared.request.route, self._settings.limits
+        summary, translates = route.summary, native == "translated"
+        tail_chars = EXTRACT_TAIL_CHARS if free else TAIL_CHARS  # an extract costs no call
+        if summary.tail_chars is not None:
+            tail_chars = summary.tail_chars
         extracts = (free or summary.on_failure == "extract") and not reviewed
         return SummaryPlan(
             style=style,
-            hidden=hides_raw(route),
+            native=native,
+            language=prepared.summary_language,
+            hidden=hides_raw(route) and not translates,
             live=summary.live,
             part_chars=summary.part_chars,
             first_share=FIRST_SHARE,
             max_parts=summary.max_parts,
-            tail_chars=_tail_chars(summary, free=free),
-            min_chars=summary.min_chars,
+            tail_chars=0 if translates else tail_chars,
+            min_chars=1 if translates else summary.min_chars,
             reasoning_limit=int(limits.reasoning),
             grace=grace,
-            first_token_timeout=inf if free or reviewed else summary.first_token,
+            first_token_timeout=inf if free or reviewed or translates else summary.first_token,
             in_turn=free and not reviewed,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
@@ -260,28 +273,9 @@ def _error_writer(prepared: PreparedRequest) -> ErrorWriter:
     )
 
 
-def _for_native(
-    plan: SummaryPlan, native: NativeReasoning | None, language: str | None
-) -> SummaryPlan:
-    """Return the plan for reasoning that may be a summary already. Of one that is translated
-    nothing is left out, and each part comes whole."""
-    if (native, language) != (plan.native, plan.language):
-        plan = replace(plan, native=native, language=language)
-    if native != "translated":
-        return plan
-    return replace(plan, hidden=False, tail_chars=0, min_chars=1, first_token_timeout=inf)
-
-
 def _import_fallback() -> Fallback:
     from abridge.summarizers.extractive.extract import (  # noqa: PLC0415 -- many patterns
         extract_or_nothing,
     )
 
     return extract_or_nothing
-
-
-def _tail_chars(summary: SummarySettings, *, free: bool) -> int:
-    """Return the least rest that gets a part; one that costs no call may be shorter."""
-    if summary.tail_chars is not None:
-        return summary.tail_chars
-    return EXTRACT_TAIL_CHARS if free else TAIL_CHARS

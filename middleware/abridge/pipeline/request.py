@@ -101,15 +101,13 @@ class ApiRequest:
         buffered: BufferedBody,
         decoded: bytes,
         *,
-        work: Work,
         limits: LimitSettings,
         choose_route: Callable[[str | None], Route],
     ) -> ApiRequest | None:
         """Parse a request and choose its route by its model, which `scope` is given; None where the
         body is no JSON object, which upstream will report. Raises RequestError for one that exceeds
         the limits."""
-        read_at = monotonic()
-        work.add(decoded)
+        read_at, work = monotonic(), Work.on(decoded)
         await admit_values(decoded, work, limits.values, buffered.reserve)
         body = await work.run(parse_object, decoded, loads_exact)
         if body is None:

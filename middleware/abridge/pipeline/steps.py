@@ -47,12 +47,7 @@ from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.pipeline.refused_fields import ADDABLE, ADDABLE_TO_TRANSLATION
 from abridge.pipeline.renaming import rename_models
-from abridge.pipeline.request import (
-    ApiRequest,
-    admit_values,
-    check_item_count,
-    too_large,
-)
+from abridge.pipeline.request import ApiRequest, admit_values, check_item_count, too_large
 from abridge.pipeline.request_translation import from_items, scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile

@@ -22,11 +22,10 @@ from abridge.config.settings import Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import decoded_path, run_lifespan
 from abridge.lasting import Lasting
-from abridge.middleware import AbridgeMiddleware, send_error
+from abridge.middleware import AbridgeMiddleware
 from abridge.observability.metrics import exposed_registry, metrics_for
-from abridge.observability.record import new_request_id
 from abridge.observability.spending import Prices
-from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.answers.error_writer import refuse
 from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.client_keys.door import ClientKeys, check_with_keys, open_keys
 from abridge.sidecar.page.page import Page
@@ -172,7 +171,7 @@ class Abridge:
         try:
             key = await keys.authenticate(scope, from_browser=True)
         except RequestError as error:
-            await send_error(error, send, ErrorWriter(RESPONSES, new_request_id()))
+            await refuse(error, RESPONSES, scope, receive, send)
         else:
             await self._router({**scope, CLIENT_KEY: key}, receive, send)
 

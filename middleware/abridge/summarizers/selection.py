@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import httpx
@@ -20,34 +21,42 @@ from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import Tracing
+    from abridge.summarizers.review import Review
+
+
+@dataclass(slots=True, frozen=True)
+class Overrides:
+    """What an application has used in place of what the settings name."""
+
+    summarizer: Summarizer | None = None
+    review: Review | None = None
+    transport: httpx.AsyncBaseTransport | None = None
 
 
 class SummarizerSelection:
-    """The summarizer named in the settings, or `override` if given.
+    """The summarizer named in the settings, or the one in its place.
 
-    A model is called over `transport`, or over a new transport if none is given; either way,
-    `aclose` closes it. With `tracing`, calls to a model carry the trace context. Raises
-    SettingsError if the settings name none that can be built.
+    A model is called over a new transport, or over the one in its place; either way, `aclose`
+    closes it. With `tracing`, calls to a model carry the trace context. Raises SettingsError if the
+    settings name none that can be built.
     """
 
     def __init__(
         self,
         settings: SummarizerSettings,
         limits: LimitSettings,
-        *,
-        override: Summarizer | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        overrides: Overrides,
         tracing: Tracing | None = None,
     ) -> None:
         self._settings = settings
-        self._transport = transport or Transport(
+        self._transport = overrides.transport or Transport(
             connect=limits.connect, headers=settings.timeout, idle=settings.timeout
         )
         if tracing is not None:
             self._transport = tracing.wrap_transport(self._transport)
         self._shared_summarizer: Summarizer | None = None
-        if override is not None:
-            self._shared_summarizer = UserSummarizer(override)
+        if overrides.summarizer is not None:
+            self._shared_summarizer = UserSummarizer(overrides.summarizer)
         elif settings.kind == "extractive":
             from abridge.summarizers.extractive.extract import (  # noqa: PLC0415 -- many patterns
                 ExtractiveSummarizer,

@@ -30,13 +30,7 @@ from abridge.apis.params import check_string, iter_objects, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
-from abridge.core.events import (
-    PART_SEPARATOR,
-    Event,
-    NativeSummary,
-    ReasoningDelta,
-    ToolCallDelta,
-)
+from abridge.core.events import PART_SEPARATOR, Event, NativeSummary, ReasoningDelta, ToolCallDelta
 from abridge.core.model_request import Tool, ToolCallPart
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
 

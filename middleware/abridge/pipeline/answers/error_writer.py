@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.credentials import Header
@@ -19,7 +19,15 @@ from abridge.apis.errors import (
 from abridge.apis.json import dumps
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
-from abridge.http.asgi import BODY_HEADERS, drop_headers, get_header, json_start
+from abridge.http.asgi import (
+    BODY_HEADERS,
+    answering_upgrade,
+    drop_headers,
+    get_header,
+    json_start,
+    send_whole,
+)
+from abridge.observability.record import new_request_id
 
 UPSTREAM_ID_HEADER = b"x-request-id"
 """The header in which most upstreams name a request, as OpenAI's APIs do."""
@@ -49,6 +57,11 @@ class ErrorWriter:
             str(error), kind=error.kind, param=error.param, code=error.code, status=error.status
         )
         return self._respond(error.status, body, list(headers))
+
+    async def send_refusal(self, error: RequestError, send: Send) -> None:
+        """Refuse the request."""
+        retry = [(b"retry-after", b"1")] if error.status == 503 else []
+        await send_whole(send, *self.refuse(error, [*retry, *error.headers]))
 
     def retell(self, start: Message, body: bytes) -> tuple[Message, bytes]:
         """Return an error response of upstream's, without what may hold reasoning."""
@@ -87,3 +100,11 @@ class ErrorWriter:
             body = {**body, "request_id": get_header(headers, name).decode("latin-1")}
         data = dumps(body)
         return json_start(self.api.statuses.get(status, status), data, headers), data
+
+
+async def refuse(error: RequestError, api: Api, scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request without a record, or a WebSocket, in the error shape of an API."""
+    if scope["type"] == "websocket":
+        await receive()
+        send = answering_upgrade(scope, send)
+    await ErrorWriter(api, new_request_id()).send_refusal(error, send)

@@ -24,7 +24,7 @@ from abridge.sidecar.check.reach import CheckTarget, Finding, reach
 from abridge.sidecar.proxy.proxy import Proxy
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.review import make_moderator
-from abridge.summarizers.selection import SummarizerSelection
+from abridge.summarizers.selection import Overrides, SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 from abridge.waiting import silence_timeout
 
@@ -83,7 +83,9 @@ async def probe_summarizer(
     kind = settings.summarizer.kind
     if kind == "object" or (kind == "upstream" and model is None):
         return Finding(SUBJECT, f"not probed; {NOT_CHECKED[kind]}", "note")
-    selection = SummarizerSelection(settings.summarizer, settings.limits, transport=transport)
+    selection = SummarizerSelection(
+        settings.summarizer, settings.limits, Overrides(transport=transport)
+    )
     profile = PROFILES[route.upstream.profile]
     registry = CollectorRegistry()
     keyless = settings.server.model_copy(update={"keys_file": None})

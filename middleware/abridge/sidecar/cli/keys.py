@@ -10,14 +10,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from abridge.config.client_key import (
-    ClientKey,
-    Limits,
-    digest,
-    explain_key,
-    new_key,
-    parse_expiry,
-)
+from abridge.config.client_key import ClientKey, Limits, digest, explain_key, new_key, parse_expiry
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
 from abridge.sidecar.cli.options import InvalidInput, Overview, text_columns

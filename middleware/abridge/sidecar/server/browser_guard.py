@@ -20,11 +20,9 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.tables import ServerSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import answering_upgrade, request_paths
+from abridge.http.asgi import request_paths
 from abridge.http.hosts import is_allowed_host
-from abridge.middleware import send_error
-from abridge.observability.record import new_request_id
-from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.answers.error_writer import refuse
 from abridge.sidecar.server.http_protocol import CountRefusal
 
 WRONG_HOST = RequestError(
@@ -84,11 +82,8 @@ class BrowserGuard:
         self, refusal: RequestError, scope: Scope, receive: Receive, send: Send
     ) -> None:
         self._count_refusal(refusal.code or "")
-        if scope["type"] == "websocket":
-            await receive()
-            send = answering_upgrade(scope, send)
         api = find_api(*request_paths(scope)) or RESPONSES
-        await send_error(refusal, send, ErrorWriter(api, new_request_id()))
+        await refuse(refusal, api, scope, receive, send)
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:
         headers = dict(scope["headers"])

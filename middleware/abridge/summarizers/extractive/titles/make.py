@@ -25,12 +25,7 @@ from abridge.summarizers.extractive.titles.drafts import (
 )
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import (
-    Grammar,
-    clause_wide,
-    cut_wide,
-    plain,
-)
+from abridge.summarizers.extractive.titles.phrases import Grammar, clause_wide, cut_wide, plain
 from abridge.summarizers.extractive.titles.topics import take_up
 from abridge.summarizers.extractive.words import topic_words, words_of
 
