@@ -343,14 +343,13 @@ async def send_json(send: Send, body: bytes) -> None:
     await send_whole(send, json_start(200, body), body)
 
 
-def send_whole(send: Send, start: Message, body: bytes) -> Awaitable[None]:
+async def send_whole(send: Send, start: Message, body: bytes) -> None:
     """Send a response whose body is at hand; at once if `send` offers that, as it may offer
     `write_at_once`."""
     offer: Callable[[Message, bytes], Awaitable[None]] | None
     offer = getattr(getattr(send, "__self__", None), "send_whole", None)
-    return _send_in_two(send, start, body) if offer is None else offer(start, body)
-
-
-async def _send_in_two(send: Send, start: Message, body: bytes) -> None:
-    await send(start)
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    if offer is not None:
+        await offer(start, body)
+    else:
+        await send(start)
+        await send({"type": "http.response.body", "body": body, "more_body": False})
