@@ -110,6 +110,20 @@ def test_of_sentences_that_say_the_same_one_is_told() -> None:
     assert len(choose_sentences([*same, other], replace(RULES, min_chars=240), ())) == 2
 
 
+def test_nothing_leans_on_a_sentence_that_is_left_out_as_said_twice() -> None:
+    pairs = [frozenset([f"w{number}", f"x{number}"]) for number in range(9)]
+    doubled = [
+        replace(candidate(position, 2.0 - position / 99, pairs[position // 6]), told=0.0)
+        for position in range(54)
+    ]
+    candidates = [replace(one, leans=one.position % 2 == 1, size=60.0) for one in doubled]
+    chosen = choose_sentences(candidates, RULES, ())
+    positions = {one.position for one in chosen}
+    assert chosen
+    assert all(one.position - 1 in positions for one in chosen if one.leans)
+    assert len({one.words for one in chosen}) == len(chosen)
+
+
 BEST = st.lists(st.tuples(st.integers(-6, 6), st.booleans(), st.booleans()), max_size=9)
 
 

@@ -175,12 +175,17 @@ def _is_told(one: Candidate, told: Sequence[frozenset[str]]) -> bool:
 
 
 def _without_repeated(chosen: Sequence[Candidate]) -> list[Candidate]:
-    """Return what was chosen, of sentences that say the same the one that tells most."""
+    """Return what was chosen, of sentences that say the same the one that tells most; and nothing
+    that leaned on one that is gone."""
     kept: list[Candidate] = []
     for one in sorted(chosen, key=lambda one: one.score, reverse=True):
         if not any(repeats(one, other) for other in kept):
             kept.append(one)
-    return sorted(kept, key=lambda one: one.position)
+    positions = set[int]()
+    for one in sorted(kept, key=lambda one: one.position):
+        if not one.leans or one.position - 1 in positions:
+            positions.add(one.position)
+    return [one for one in chosen if one.position in positions]
 
 
 def repeats(one: Candidate, other: Candidate) -> bool:
