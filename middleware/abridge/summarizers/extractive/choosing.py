@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
@@ -105,10 +106,11 @@ def _choose_within(
 ) -> list[Candidate]:
     """Return the best choice that fits. The price of characters that makes it as long as it should
     be is as near to nothing as possible."""
+    steps = _weigh(shown, more)
     low, price, high = -MAX_PRICE, 0.0, MAX_PRICE
     found: dict[int, list[Candidate]] = {}  # the latest choice that was too short, fit, or too long
     for _ in range(PRICES):
-        chosen = _choose(shown, more, price)
+        chosen = _choose(shown, steps, price)
         verdict = room.judge(chosen)
         found[verdict] = chosen
         if price == verdict == 0:
@@ -132,60 +134,74 @@ def _top_up(short: Sequence[Candidate], long: Sequence[Candidate], room: _Room) 
     return [chosen[position] for position in sorted(chosen)]
 
 
-def _choose(shown: Sequence[Candidate], more: dict[int, float], price: float) -> list[Candidate]:
+class _Step(NamedTuple):
+    """What it is worth to take a sentence."""
+
+    follows: bool  # it stands beside the one before it
+    begins: float  # if a run begins with it
+    goes_on: float  # if it follows on the one before it
+    own: float
+    size: float  # in hundreds of characters
+    ends: float  # if a run ends with it
+
+
+def _weigh(shown: Sequence[Candidate], more: dict[int, float]) -> list[_Step]:
+    return [
+        _Step(
+            one.position == before + 1,
+            -inf if one.leans else BEGIN + BEGIN_OPENING * one.opens,
+            GO_ON + GO_ON_LEANING * one.leans + GO_ON_BOUND * one.bound + GO_ON_OPENING * one.opens,
+            one.score + more.get(one.position, 0.0),
+            one.size / 100,
+            END_ANNOUNCING * one.announces,
+        )
+        for before, one in zip([-9, *[one.position for one in shown]], shown, strict=False)
+    ]
+
+
+def _choose(shown: Sequence[Candidate], steps: Sequence[_Step], price: float) -> list[Candidate]:
     """Return the choice that is worth most where a hundred characters cost a price."""
-    without, taken = 0.0, -inf  # what the best choice is worth without and with the latest sentence
-    steps: list[tuple[bool, bool]] = []  # whether they have the sentence before it
-    position, ending = -9, 0.0
-    for one in shown:
-        follows, position = one.position == position + 1, one.position
+    without, taken, ending = 0.0, -inf, 0.0  # worth of the best without and with the latest
+    had: list[tuple[bool, bool]] = []  # whether they have the sentence before it
+    for follows, begins, goes_on, own, size, ends in steps:
         ended = taken + ending
-        begun = (without if follows else max(without, ended)) + _worth_of_beginning(one)
-        gone_on = taken + _worth_of_going_on(one) if follows else -inf
-        steps.append((ended > without, gone_on > begun if follows else ended > without))
-        without = max(without, ended)
-        own = one.score - price * one.size / 100 + more.get(position, 0.0)
-        taken, ending = max(begun, gone_on) + own, END_ANNOUNCING * one.announces
+        has_ended = ended > without
+        left = ended if has_ended else without
+        begun = (without if follows else left) + begins
+        gone_on = taken + goes_on if follows else -inf
+        goes = gone_on > begun
+        had.append((has_ended, goes if follows else has_ended))
+        without = left
+        taken = (gone_on if goes else begun) + own - price * size
+        ending = ends
     chosen: list[Candidate] = []
     has = taken + ending > without
-    for one, (has_before_it, has_before) in zip(reversed(shown), reversed(steps), strict=True):
+    for one, (has_before_it, has_before) in zip(reversed(shown), reversed(had), strict=True):
         if has:
             chosen.append(one)
         has = has_before if has else has_before_it
     return chosen[::-1]
 
 
-def _worth_of_beginning(one: Candidate) -> float:
-    return -inf if one.leans else BEGIN + BEGIN_OPENING * one.opens
-
-
-def _worth_of_going_on(one: Candidate) -> float:
-    return GO_ON + GO_ON_LEANING * one.leans + GO_ON_BOUND * one.bound + GO_ON_OPENING * one.opens
-
-
 def _is_told(one: Candidate, told: Sequence[frozenset[str]]) -> bool:
     """Return true if a sentence of an earlier part says as much."""
-    if one.told < SAME_SHARE:
-        return False
-    words, count = one.words, len(one.words)
-    for other in told:  # noqa: SIM110 -- `any` takes twice as long
-        if len(words & other) / count >= SAME_SHARE:
-            return True
-    return False
+    least = SAME_SHARE * len(one.words)
+    return one.told >= SAME_SHARE and any(len(one.words & other) >= least for other in told)
 
 
 def _without_repeated(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Return what was chosen, of sentences that say the same the one that tells most; and nothing
     that leaned on one that is gone."""
-    kept: list[Candidate] = []
+    best: list[Candidate] = []
     for one in sorted(chosen, key=lambda one: one.score, reverse=True):
-        if not any(repeats(one, other) for other in kept):
+        if not any(repeats(one, other) for other in best):
+            best.append(one)
+    kept: list[Candidate] = []
+    for one in chosen:
+        follows = bool(kept) and kept[-1].position == one.position - 1
+        if one in best and (follows or not one.leans):
             kept.append(one)
-    positions = set[int]()
-    for one in sorted(kept, key=lambda one: one.position):
-        if not one.leans or one.position - 1 in positions:
-            positions.add(one.position)
-    return [one for one in chosen if one.position in positions]
+    return kept
 
 
 def repeats(one: Candidate, other: Candidate) -> bool:

@@ -18,10 +18,9 @@ _FILLER = re.compile(
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
     r"|sure|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"
     r"|let me think|yes indeed|indeed|gut|gut so|naja|nun|ja|nein|moment|warte|stimmt|genau"
-    r"|mal sehen|bon|bien"
-    r"|alors|attende?[sz]|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí|certo|allora|bene"
-    r"|aspetta|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]"
-    r"|-\s)+\s*|(?:嗯+|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし"
+    r"|mal sehen|bon|bien|alors|attende?[sz]|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí"
+    r"|certo|allora|bene|aspetta|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네"
+    r"|잠깐만?)\s*(?:[,.!…—–:]|-\s)+\s*|(?:嗯+|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし"
     r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
 
