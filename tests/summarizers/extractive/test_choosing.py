@@ -110,6 +110,15 @@ def test_of_sentences_that_say_the_same_one_is_told() -> None:
     assert len(choose_sentences([*same, other], replace(RULES, min_chars=240), ())) == 2
 
 
+def test_an_answer_is_told_beside_the_task_that_has_the_same_words() -> None:
+    words = frozenset(["many", "primes", "below"])
+    task = replace(candidate(0, 1.0, words), told=0.0, is_task=True)
+    answer = replace(candidate(3, 0.5, words), told=0.0, concludes=True)
+    assert choose_sentences([task, answer], RULES, (), is_last=True) == [task, answer]
+    same = replace(answer, position=5)
+    assert len(choose_sentences([task, answer, same], RULES, (), is_last=True)) == 2
+
+
 def test_nothing_leans_on_a_sentence_that_is_left_out_as_said_twice() -> None:
     pairs = [frozenset([f"w{number}", f"x{number}"]) for number in range(9)]
     doubled = [

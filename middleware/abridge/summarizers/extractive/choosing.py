@@ -205,10 +205,10 @@ def _without_repeated(chosen: Sequence[Candidate]) -> list[Candidate]:
 
 
 def repeats(one: Candidate, other: Candidate) -> bool:
-    """Return true if two sentences say the same. A question says nothing, and its answer has the
-    same words."""
-    if one.announces != other.announces:
+    """Return true if two sentences say the same. A question and a task say nothing, and the answer
+    has the same words."""
+    answers = (one.is_task and other.concludes) or (other.is_task and one.concludes)
+    if answers or one.announces != other.announces:
         return False
     fewer = min(len(one.words), len(other.words))
-    is_same = fewer > 1 and len(one.words & other.words) >= SAME_SHARE * fewer
-    return is_same or one.text == other.text
+    return one.text == other.text or 1 < fewer <= len(one.words & other.words) / SAME_SHARE
