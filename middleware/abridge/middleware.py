@@ -128,7 +128,8 @@ class AbridgeMiddleware:
         await self.call(scope, receive, send)
 
     def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Do the same, but for the coroutine that tells servers that this is an application."""
+        """Do what `__call__` does, without a coroutine of its own, for callers within Abridge.
+        Servers call `__call__`: they know an ASGI application by its being `async`."""
         if scope["type"] != "http":
             return self._serve_beside(scope, receive, send)
         own = {RECORD: Record.start(scope), LEDGER: self._metrics_sink.ledger is not None}

@@ -86,7 +86,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form="a short list",
         example="- I look.",
         size=600,
-        extract=ExtractRules(800, 1, 2, 400, 0),
+        extract=ExtractRules(800, 2, 400, 0),
         lists=True,
     ),
 """

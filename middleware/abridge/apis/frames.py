@@ -55,7 +55,7 @@ def repair(event: Json, frame: bytes | None, change: Callable[[Json], Json]) -> 
 
 def with_event_name(frame: bytes, event: Json) -> bytes:
     """Return the frame with an `event:` line that names its event's type."""
-    if frame[:6] == b"event:" or frame.find(b"\nevent:") >= 0:
+    if frame[:6] == b"event:" or frame.find(b"\nevent:") >= 0:  # see `CR` in sse.py
         return frame
     kind = string(event.get("type"))
     return b"event: %s\n%s" % (kind.encode(), frame) if kind.isprintable() and kind else frame

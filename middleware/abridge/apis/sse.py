@@ -12,7 +12,9 @@ from itertools import pairwise
 from abridge.apis.json import loads, replace_invalid
 from abridge.errors import EventTooLarge
 
-CR = ord("\r")  # `in` finds a number in bytes at once, but raises an exception within for bytes
+CR = ord("\r")
+"""A number, for which `in` looks at once. For bytes, `in` first raises an exception within, which
+takes longer than the search; `find` does not. This runs for every frame."""
 
 BOM = b"\xef\xbb\xbf"
 

@@ -33,7 +33,7 @@ STYLE_NAMES: tuple[str, ...] = get_args(SummaryStyle)
 
 def may_request_summary(body: bytes) -> bool:
     """Return whether a body may ask for a summary, or name its language, by a byte search alone."""
-    return body.find(b"summary") >= 0 and any(needle in body for needle in _NEEDLES)
+    return b"summary" in body and any(needle in body for needle in _NEEDLES)
 
 
 def requested_style(body: Json) -> str | None:

@@ -38,7 +38,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -448,12 +447,12 @@ class Sequencer:
             self.held_bytes -= held_size(event)
             if isinstance(event, UsageReported | ResponseEnded):
                 fatal = self._lanes.first_error if self._plan.fail_response else None
-                added: dict[str, Any] = {"error": event.error or fatal}
-                if isinstance(event, ResponseEnded):
-                    items = self._lanes.all_items
-                    added["summaries"] = {item.key: item.build_summary() for item in items}
-                    self.done = True
-                event = replace(event, share=self._ledger.build_share(), **added)
+                error = event.error or fatal
+                event = replace(event, share=self._ledger.build_share(), error=error)
+            if isinstance(event, ResponseEnded):
+                summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
+                event = replace(event, summaries=summaries)
+                self.done = True
             self._effects.append(event)
 
     def _give_up_overdue(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:

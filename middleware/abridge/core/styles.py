@@ -23,7 +23,6 @@ class ExtractRules:
     """Length of an extract."""
 
     chars_per_sentence: int  # characters of prose per sentence copied
-    min_sentences: int
     max_sentences: int
     max_chars: int  # characters in all
     min_chars: int  # characters that are told as far as anything may be
@@ -69,8 +68,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example=_EXAMPLE,
         size=600,
         extract=ExtractRules(
-            chars_per_sentence=60,
-            min_sentences=3,
+            chars_per_sentence=25,
             max_sentences=8,
             max_chars=640,
             min_chars=480,
@@ -85,8 +83,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example="I weigh the coast road against the motorway and settle on the motorway.",
         size=400,
         extract=ExtractRules(
-            chars_per_sentence=500,
-            min_sentences=1,
+            chars_per_sentence=800,
             max_sentences=2,
             max_chars=400,
             min_chars=0,
@@ -101,8 +98,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example=_EXAMPLE,
         size=1100,
         extract=ExtractRules(
-            chars_per_sentence=50,
-            min_sentences=3,
+            chars_per_sentence=25,
             max_sentences=12,
             max_chars=1000,
             min_chars=340,
@@ -118,7 +114,6 @@ STYLES: Mapping[SummaryStyle, Style] = {
         size=80,
         extract=ExtractRules(
             chars_per_sentence=1500,
-            min_sentences=1,
             max_sentences=3,
             max_chars=640,
             min_chars=0,

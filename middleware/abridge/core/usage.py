@@ -34,8 +34,7 @@ class Tokens:
         """
         if self.input is None or self.total is None:
             return self
-        output = max(self.output or 0, self.total - self.input)
-        return self if output == self.output else replace(self, output=output)
+        return replace(self, output=max(self.output or 0, self.total - self.input))
 
 
 @dataclass(slots=True, frozen=True)

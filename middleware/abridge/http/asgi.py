@@ -84,7 +84,7 @@ def encoded_path(scope: Scope) -> bytes:
     """
     path, root = scope["path"], scope.get("root_path", "")
     raw: bytes | None = scope.get("raw_path")
-    if raw is not None and not root and raw.find(b"%") < 0 and raw.decode("latin-1") == path:
+    if raw is not None and not root and b"%" not in raw and raw.decode("latin-1") == path:
         return raw
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()
@@ -273,17 +273,10 @@ class ReceiveUntil:
         self._receiving = None
         return awaited.result()
 
-    @property
-    def is_waiting(self) -> bool:
-        """True if there is anything to leave, which costs more to do than to know."""
-        return self._receiving is not None
-
-    async def leave(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.wait((self._receiving,))
-
-    __aexit__ = leave
 
 
 async def run_lifespan(

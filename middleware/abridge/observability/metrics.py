@@ -52,17 +52,8 @@ BY_SUMMARY = (*BY_MODEL, "style", "summarizer")
 
 
 def _cache_labels(metric: M) -> M:
-    """Cache `labels`: the lookup takes longer than counting, and there are few children. Those can
-    always be counted, so they need not check it each time, which takes as long again."""
-    make = metric.labels
-
-    @lru_cache(METRIC_LABELS)
-    def labels(*values: object) -> M:
-        child = make(*values)
-        child._raise_if_not_observable = bool  # type: ignore[method-assign]  # noqa: SLF001
-        return child
-
-    metric.labels = labels  # type: ignore[method-assign]
+    """Cache `labels`: the lookup takes longer than counting, and there are few children."""
+    metric.labels = lru_cache(METRIC_LABELS)(metric.labels)  # type: ignore[method-assign]
     return metric
 
 

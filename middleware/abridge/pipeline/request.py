@@ -238,13 +238,10 @@ class ApiRequest:
 
 def must_decode(scope: Scope) -> bool:
     """Return whether a body may be encoded, or in another charset than UTF-8. Few are."""
-    headers = scope["headers"]
-    found = dict(headers)
-    return (
-        b"content-encoding" in found
-        or found.get(b"content-type", b"").find(b"=") >= 0
-        or len(found) < len(headers)  # one occurs twice
-    )
+    for name, value in scope["headers"]:
+        if name == b"content-encoding" or (name == b"content-type" and b"=" in value):
+            return True
+    return False
 
 
 async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:

@@ -418,15 +418,14 @@ async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> Req
         return draft
     names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
     added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
-    refused = added & context.refused() if added else added
+    refused = added and added & context.refused()
     for name in refused:
         del draft.body[name]
-    added -= refused
+    draft = replace(draft, added=added - refused)
     dropped = context.profile.drop_rejected(draft.body, context.model)
-    if not (dropped or refused or added != draft.added):
+    if not (dropped or refused):
         return draft
-    changed, count = draft.changed or bool(dropped or refused), draft.dropped_fields + len(dropped)
-    return replace(draft, added=added, changed=changed, dropped_fields=count)
+    return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
 
 
 async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:

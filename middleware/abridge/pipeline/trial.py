@@ -39,12 +39,8 @@ class Trial:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _TriedAnswer(self._must_withhold, self._check, send)
-        receive_or_end = ReceiveUntil(answer.ended, receive)
-        try:
+        async with ReceiveUntil(answer.ended, receive) as receive_or_end:
             await self._app(scope, receive_or_end, answer.take)
-        finally:
-            if receive_or_end.is_waiting:
-                await receive_or_end.leave()
         if not answer.passes:
             await answer.end()
 

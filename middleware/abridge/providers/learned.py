@@ -53,20 +53,15 @@ class Learned:
 
     def __init__(self) -> None:
         self._models: OrderedDict[str, Observation] = OrderedDict()
-        self._refined: dict[str, tuple[Profile, Profile]] = {}
-        """What profile each model's observations were applied to last, and with what result."""
 
     def record(self, model: str, observation: Observation) -> bool:
         """Record an observation; return True if the model begins to seem prefilled."""
         if not is_short(model):
             return False
         seemed_prefilled = self.seems_prefilled(model)
-        earlier = self._models.pop(model, NO_OBSERVATION)
-        merged = self._models[model] = observation.merged_with(earlier)
-        if merged != earlier:
-            self._refined.pop(model, None)
+        self._models[model] = observation.merged_with(self._models.pop(model, NO_OBSERVATION))
         if len(self._models) > LEARNED_MODELS:
-            self._refined.pop(self._models.popitem(last=False)[0], None)
+            self._models.popitem(last=False)
         return self.seems_prefilled(model) and not seemed_prefilled
 
     def refine(self, profile: Profile, model: str) -> Profile:
@@ -74,11 +69,23 @@ class Learned:
         observation = self._models.get(model, NO_OBSERVATION)
         if not profile.learns or observation == NO_OBSERVATION:
             return profile
-        refined_from, refined = self._refined.get(model, (None, profile))
-        if refined_from is not profile:
-            refined = _refine(profile, observation)
-            self._refined[model] = profile, refined
-        return refined
+        if observation.place is not None:
+            reasoning_in = (
+                observation.place,
+                *(place for place in profile.reasoning_in if place != observation.place),
+            )
+            required_on_calls = (
+                profile.returns.required_on_calls or observation.place == "extra_content"
+            )
+            returns = replace(
+                profile.returns, place=observation.place, required_on_calls=required_on_calls
+            )
+            profile = replace(profile, reasoning_in=reasoning_in, returns=returns)
+        if observation.summary_is_raw is not None:
+            profile = replace(profile, summary_is_raw=observation.summary_is_raw)
+        if observation.inline_on_responses:
+            profile = replace(profile, inline_on_responses=True)
+        return profile
 
     def seems_prefilled(self, model: str) -> bool:
         """Return whether the model's answers seem to begin inside reasoning.
@@ -87,23 +94,3 @@ class Learned:
         reasoning.
         """
         return self._models.get(model, NO_OBSERVATION).unopened_tags >= PREFILLED_THRESHOLD
-
-
-def _refine(profile: Profile, observation: Observation) -> Profile:
-    if observation.place is not None:
-        reasoning_in = (
-            observation.place,
-            *(place for place in profile.reasoning_in if place != observation.place),
-        )
-        required_on_calls = (
-            profile.returns.required_on_calls or observation.place == "extra_content"
-        )
-        returns = replace(
-            profile.returns, place=observation.place, required_on_calls=required_on_calls
-        )
-        profile = replace(profile, reasoning_in=reasoning_in, returns=returns)
-    if observation.summary_is_raw is not None:
-        profile = replace(profile, summary_is_raw=observation.summary_is_raw)
-    if observation.inline_on_responses:
-        profile = replace(profile, inline_on_responses=True)
-    return profile

@@ -148,7 +148,8 @@ class Abridge:
         await self.call(scope, receive, send)
 
     def call(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Do the same, but for the coroutine that tells servers that this is an application."""
+        """Do what `__call__` does, without a coroutine of its own, for callers within Abridge.
+        Servers call `__call__`: they know an ASGI application by its being `async`."""
         if scope["type"] == "lifespan":
             return run_lifespan(self._generation.proxy, scope, receive, send, self._drain)
         if not decoded_path(scope).startswith(PATH_PREFIX):

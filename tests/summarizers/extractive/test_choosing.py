@@ -142,7 +142,9 @@ def test_no_other_choice_is_worth_more(drawn: list[tuple[int, bool, bool]]) -> N
         replace(candidate(position, score / 3, leans=leans), opens=opens)
         for position, (score, leans, opens) in enumerate(drawn)
     ]
-    anything = replace(RULES, min_chars=0, max_chars=10_000, min_sentences=99, max_sentences=99)
+    anything = replace(
+        RULES, min_chars=0, max_chars=10_000, chars_per_sentence=1, max_sentences=9999
+    )
     chosen = choose_sentences(candidates, anything, [frozenset(["other"])])
     subsets = chain.from_iterable(combinations(candidates, count) for count in range(10))
     best = max(_worth(subset, len(drawn) - 1) for subset in subsets)

@@ -64,7 +64,7 @@ def check_head(version: str, method: bytes, target: bytes, fields: Fields) -> No
         _check_repeated(fields)
     if b"transfer-encoding" in found:
         _check_coding(version, found)
-    if method == b"CONNECT" or not target.startswith(b"/") or target.find(b"#") >= 0:
+    if method == b"CONNECT" or not target.startswith(b"/") or b"#" in target:
         _check_target(method, target, host)
 
 

@@ -73,7 +73,7 @@ def choose_sentences(
         if (one.sound or one.announces) and (one in again or not _is_told(one, told))
     ]
     size = sum([one.size for one in candidates])
-    places = max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
+    places = int(size // rules.chars_per_sentence) + 1
     least = min(rules.min_chars, LEAST_SHARE * size)
     room = _Room(least, rules.max_chars, min(rules.max_sentences, places))
     more = _add_worth(shown, told, room, is_last=is_last)
