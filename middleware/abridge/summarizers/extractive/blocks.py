@@ -57,7 +57,9 @@ class ProseBlock:
 def split_blocks(text: str) -> Iterator[ProseBlock]:
     """Yield the blocks of prose in order."""
     announced = False
-    text = _GLUED_HEADING.sub(r"\n**\1", _RECORD.sub("", text))
+    if "://" in text:
+        text = _RECORD.sub("", text)
+    text = _GLUED_HEADING.sub(r"\n**\1", text)
     for line in _join_wrapped(text):
         block = _parse(line)
         if block.is_item:

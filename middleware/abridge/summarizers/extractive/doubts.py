@@ -8,24 +8,9 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.words import is_wide, topic_words, words_of
-
-OPENING_CHARS = 80
-"""Characters at the start of a sentence that tell whether it takes back the one before it."""
-
-THINKING_ALOUD = re.compile(
-    r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
-    r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
-    r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
-    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
-    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
-    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
-    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
-    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
-    r"|等一下|让我|讓我|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って"
-    r"|ちょっと|たぶん|もしかし|음|잠깐|아마"
-)
-"""Starts of sentences that only think aloud."""
+from abridge.summarizers.extractive.openings import THINKING_ALOUD
+from abridge.summarizers.extractive.reading import Reading
+from abridge.summarizers.extractive.words import word_count, words_of
 
 RETRACTION = re.compile(
     r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong|never ?mind"
@@ -52,13 +37,6 @@ SECOND_THOUGHT = re.compile(
     r"|でも|잠깐)"
 )
 """What the next sentence begins with if it puts this one in doubt, or waves it through."""
-
-CONSEQUENCE = re.compile(
-    r"(?:so|therefore|thus|hence|also:|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann"
-    r"|besser)|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是"
-    r"|したがって|よって|つまり|だから|따라서|그래서"
-)
-"""What a sentence begins with that draws a consequence."""
 
 SHRUG = re.compile(
     r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|yes|no"
@@ -116,44 +94,48 @@ _INTENT = re.compile(
 """What a sentence begins with that says what comes next."""
 
 
-def is_nod(lower: str) -> bool:
-    """Return true if a sentence only nods or thinks aloud, and names nothing."""
+def is_nod(read: Reading, *, asked: bool = False) -> bool:
+    """Return true if a sentence only nods or thinks aloud, and names nothing. After a question, one
+    or two words are an answer."""
+    lower = read.lower
+    if lower.count(" ") < 2 and not asked and not read.draws and FRAGMENT.fullmatch(lower):
+        return True
     if SHRUG.fullmatch(lower):
         return True
-    if not THINKING_ALOUD.match(lower) or announces(lower):
+    if not read.thinks or announces(read):
         return False
-    is_short = len(lower.split()) < MIN_THINKING_WORDS and not is_wide(lower)
-    return is_short or len(topic_words(lower) - TASK_WORDS) < 2
+    is_short = len(lower.split()) < MIN_THINKING_WORDS and not read.wide
+    return is_short or len(read.topics - TASK_WORDS) < 2
 
 
-def announces(lower: str) -> bool:
+def announces(read: Reading) -> bool:
     """Return true for a question or an intention that says what the next sentences are about."""
-    words = len(lower) // 2 if is_wide(lower) else len(lower.split())
+    lower = read.lower
+    words = word_count(lower, MIN_THINKING_WORDS, wide=read.wide)
     if _QUESTION.search(lower, max(0, len(lower) - 4)):
         return words >= MIN_ASKING_WORDS
     return (
         words >= MIN_THINKING_WORDS
         and bool(_INTENT.match(lower))
-        and len(topic_words(lower) - TASK_WORDS) > 1
+        and len(read.topics - TASK_WORDS) > 1
     )
 
 
-def score_own(lower: str, raw: str) -> float:
-    """Score the doubts that a sentence itself raises, 0 for none. Both texts are in small letters:
-    the sentence without fillers, its opening with them."""
-    score = 0.0
-    if THINKING_ALOUD.match(lower) or (raw != lower and THINKING_ALOUD.match(raw)):
+def score_own(read: Reading, *, is_task: bool = False) -> float:
+    """Score the doubts that a sentence itself raises, 0 for none."""
+    lower, score = read.lower, 0.0
+    if read.thinks or (read.raw is not lower and not is_task and THINKING_ALOUD.match(read.raw)):
         score -= 3.0
     end = lower[-4:]
     if ("?" in end or "？" in end) and _QUESTION.search(end) and not _TOLD_QUESTION.search(lower):
         score -= 5.0
-    if SHRUG.fullmatch(lower) or NOTE.match(lower):
+    if NOTE.match(lower):
         score -= 5.0
     return score
 
 
-def score_following(following: str) -> float:
-    """Score what the next sentence's opening, in small letters, says of the one before it."""
-    if RETRACTION.match(following):
+def score_following(read: Reading) -> float:
+    """Score what the next sentence says of the one before it."""
+    if RETRACTION.match(read.raw):
         return -4.0
-    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(following) else 0.0
+    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(read.raw) else 0.0

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from abridge.summarizers.extractive.words import letter_share
+from abridge.core.segmenter import WIDE_LETTERS
 
 _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 """What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
 
-_DEBRIS = re.compile(
-    r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|[=-]>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
-    r"|^\W*[=<>+*/]|[=<>] ?[?？]$"
+_DEBRIS = re.compile(  # fast to find: each alternative starts with a character
+    r"\\[A-Za-z(\[\])]|```|\$\$|{|}|=(?:(?<=[=!:+]=)| ?[?？]$)|>(?:(?<=[=-]>)| ?[?？]$)|< ?[?？]$"
+    r"|&&|\|(?:\||\s*$)|;\s*$|\)\.\w+\(|\((?<=\w\()\);?\s*$"
 )
 """Code, LaTeX, and other things that are no sentence."""
 
+_SIGN_START = re.compile(r"\W*[=<>+*/]")
 _LINK_OR_TAG = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
 _CODE_SPAN = re.compile(r"`[^`\n]+`")
 _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
@@ -26,6 +28,8 @@ _LOOSE_END = re.compile(
 """The end of a sentence that a formula or a list completes."""
 
 _SENTENCE_STOPS = (".", "!", "。")
+
+_LETTERS = re.compile(rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}")  # a wide one may stand alone
 
 PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
 WIDE_PLAIN_SHARE = 0.6  # the same in Chinese and the like
@@ -43,15 +47,22 @@ def is_legible(text: str) -> bool:
         return False
     if "`" in text:
         text = _CODE_SPAN.sub("`_`", text)
-    return (
-        not _DEBRIS.search(text)
-        and all(text.count(pair[0]) == text.count(pair[1]) for pair in ("()", "[]", "“”"))
-        and all(text.count(mark) % 2 == 0 for mark in '"`')
+    return not (
+        _SIGN_START.match(text)
+        or _DEBRIS.search(text)
+        or text.count("(") != text.count(")")
+        or text.count("[") != text.count("]")
+        or text.count("“") != text.count("”")
+        or text.count('"') % 2
+        or text.count("`") % 2
     )
 
 
-def sign_share(text: str, *, wide: bool) -> float:
-    """Return eight times the share of what is no letter, as far as it is more than in plain
-    words."""
-    plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
-    return max(0.0, plain_share - letter_share(text)) * 8
+def sign_share(text: str, words: Sequence[str], *, wide: bool) -> float:
+    """Return eight times the share of what is no letter in a text with these words, as far as it is
+    more than in plain words. A single letter is no word."""
+    visible = len(text) - text.count(" ")
+    if wide:
+        return max(0.0, WIDE_PLAIN_SHARE - sum(map(len, _LETTERS.findall(text))) / visible) * 8
+    sizes = list(map(len, words))
+    return max(0.0, PLAIN_SHARE - (sum(sizes) - sizes.count(1)) / visible) * 8

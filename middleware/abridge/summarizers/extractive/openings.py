@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import re
 
+from abridge.summarizers.extractive import cues
+from abridge.summarizers.extractive.words import words_of
+
 _FILLER = re.compile(
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
@@ -43,6 +46,27 @@ _CONNECTIVE = re.compile(
     r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데"
     r"|또한)[,，]?\s*"
 )
+
+THINKING_ALOUD = re.compile(
+    r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
+    r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
+    r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
+    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
+    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
+    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
+    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
+    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
+    r"|等一下|让我|讓我|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って"
+    r"|ちょっと|たぶん|もしかし|음|잠깐|아마"
+)
+"""Starts of sentences that only think aloud."""
+
+CONSEQUENCE = re.compile(
+    r"(?:so|therefore|thus|hence|also:|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann"
+    r"|besser)|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是"
+    r"|したがって|よって|つまり|だから|따라서|그래서"
+)
+"""What a sentence begins with that draws a consequence."""
 
 _LEANS = re.compile(
     r"(?:none|no need|that|this|these|those|it|its|they|them|their|he|she|his|her|such|which|who"
@@ -91,30 +115,36 @@ _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
 
 
-_REFERS = re.compile(
-    r"\b(?:it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella?|elle)\b"
+_MODALS = words_of("may might can could will would does did should must")
+_PRONOUNS = cues.Cue(
+    "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ell|ella|elle>"
 )
-"""Pronouns anywhere in a sentence."""
+_POINTERS = _PRONOUNS.words | words_of("both there diese dieser diesen diesem dieses")
+HINTS = cues.HINTS | _MODALS | _POINTERS
+"""Words by which it is known what most sentences need not be searched for."""
 
 
-def refers(text: str) -> bool:
-    """Return true if a sentence holds a pronoun, so that it says more after the one before it."""
-    return _REFERS.search(text) is not None
+def refers(text: str, words: frozenset[str]) -> bool:
+    """Return true if a sentence with these words holds a pronoun, so that it says more after the
+    one before it."""
+    return _PRONOUNS.is_in(text, words)
 
 
-def strip_fillers(text: str) -> str:
+def strip_fillers(text: str, lower: str) -> str:
     """Remove an "Okay, so" from the start of a sentence; return it unchanged if it is no more."""
-    found = _FILLER.match(text.lower())
+    found = _FILLER.match(lower)
     return _without(text, found) if found else text
 
 
-def strip_connectives(text: str) -> str:
+def strip_connectives(text: str, lower: str) -> str:
     """Remove "So", "But, then" and the like from the start of a sentence without fillers."""
     for _ in range(3):
-        found = _CONNECTIVE.match(text.lower())
+        found = _CONNECTIVE.match(lower)
         if found is None:
             break
-        text = strip_fillers(_without(text, found))
+        text = _without(text, found)
+        text = strip_fillers(text, text.lower())
+        lower = text.lower()
     return text
 
 
@@ -133,10 +163,15 @@ def capitalize(text: str) -> str:
     return text if is_name else text[0].upper() + text[1:]
 
 
-def leans(text: str) -> bool:
-    """Return true if a sentence opens with a reference to what was said before it."""
+def leans(text: str, words: frozenset[str]) -> bool:
+    """Return true if a sentence with these words opens with a reference to what was said before
+    it."""
     if text[0] in "([（":
         return True
     lower = text.lower()
-    found = _LEANS.match(lower) or _LEANS_EARLY.match(lower) or _ELLIPTIC.match(lower)
-    return found is not None and not _NAMED.match(text)
+    found = (
+        _LEANS.match(lower)
+        or (not _POINTERS.isdisjoint(words) and _LEANS_EARLY.match(lower))
+        or (not _MODALS.isdisjoint(words) and _ELLIPTIC.match(lower))
+    )
+    return bool(found) and not _NAMED.match(text)

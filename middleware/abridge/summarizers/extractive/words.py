@@ -1,4 +1,4 @@
-"""Measure a text: its letters, its topic words, its size."""
+"""Measure a text: its words, its topic words."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN
 
 _WIDE_LETTERS = re.compile(f"[{WIDE_LETTERS}]+")
 _WORD = re.compile(r"[^\W\d_]+")
+_OTHER_LETTER = re.compile(r"[^\W\d_\x00-\x7f]")
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
-_LETTER_BYTES = (
-    bytes(ord("x") if chr(code).isalpha() else ord(" ") for code in range(128)) + b" " * 128
-)
-"""Turns letters into `x` and all else into spaces."""
-
-_LETTERS = re.compile(
-    rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}"  # a wide one may stand alone
-)
-
-_LONG_WORD = re.compile(r"[a-z]{4,}|\d(?:[\d.,]*\d)?")
-"""A word of four and more letters, or a number."""
+_DIGIT = "\x1f"
+_SPACES = bytes(
+    code if chr(code).isalpha() else ord(_DIGIT if chr(code).isdigit() else " ")
+    for code in range(128)
+).ljust(256)
+"""Turns digits into a kind of space, and all else but letters into another."""
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -40,29 +37,34 @@ def is_wide(text: str) -> bool:
     return not text.isascii() and WIDE_RUN.search(text) is not None
 
 
-def topic_words(text: str) -> frozenset[str]:
-    """Return the longer words and numbers of a text in small letters; pairs of characters where the
-    script has no spaces."""
-    found = frozenset(_LONG_WORD.findall(text)) - STOP_WORDS
-    if text.isascii():
-        return found
+def split_words(text: str) -> tuple[list[str], frozenset[str]]:
+    """Return the words of a text in small letters, without digits, and of them the topic words: the
+    longer ones, numbers too; pairs of characters where the script has no spaces."""
+    spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
+    words = spaced.split()
+    found = [word for word in words if len(word) > 3 and word not in STOP_WORDS]
+    if _DIGIT in spaced or not text.isascii():
+        found += _NUMBER.findall(text)
+    if text.isascii() or not _OTHER_LETTER.search(text):
+        return words, frozenset(found)
     if runs := _WIDE_LETTERS.findall(text):
-        return found.union(*[map(add, run, run[1:]) for run in runs])
-    return found.union([word for word in _WORD.findall(text) if len(word) > 3]) - STOP_WORDS
+        return words, frozenset(found).union(*[map(add, run, run[1:]) for run in runs])
+    words = _WORD.findall(text)
+    found += [word for word in words if len(word) > 3 and word not in STOP_WORDS]
+    return words, frozenset(found)
 
 
-def letter_share(text: str) -> float:
-    """Return the share of letters among what is not a space. A single letter is no word."""
-    visible = len(text) - text.count(" ")
-    if text.isascii():
-        letters = text.encode().translate(_LETTER_BYTES)
-        return (letters.count(b"x") - letters.split().count(b"x")) / visible
-    return len("".join(_LETTERS.findall(text))) / visible
+def words_in(text: str) -> list[str]:
+    return _WORD.findall(text)
 
 
-def word_count(text: str, *, wide: bool) -> int:
-    """Count words; in a script without spaces, half of the characters."""
-    return len(text) // 2 if wide else len(text.split())
+def topic_words(text: str) -> frozenset[str]:
+    return split_words(text)[1]
+
+
+def word_count(text: str, most: int, *, wide: bool) -> int:
+    """Count words up to a number; in a script without spaces, half of the characters."""
+    return min(most, len(text) // 2) if wide else len(text.split(None, most - 1))
 
 
 def share_of(words: frozenset[str], others: frozenset[str]) -> float:

@@ -1,0 +1,45 @@
+"""Read a sentence once, for all that is to be found out about it."""
+
+from __future__ import annotations
+
+from abridge.summarizers.extractive import openings
+from abridge.summarizers.extractive.sentences import Sentence
+from abridge.summarizers.extractive.words import is_wide, split_words
+
+
+class Reading:
+    """A sentence without fillers."""
+
+    following: Reading | None = None
+
+    def __init__(self, sentence: Sentence, position: int = 0) -> None:
+        self.sentence, self.position = sentence, position
+        self.raw = self.lower = sentence.text.lower()  # with fillers
+        self.text = openings.strip_fillers(sentence.text, self.raw)
+        if self.text is not sentence.text:
+            self.lower = self.text.lower()
+        self.words, self.topics = split_words(self.lower)
+        self.hints = openings.HINTS.intersection(self.words)
+        self.wide = is_wide(self.lower)
+        self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
+        self.draws = openings.CONSEQUENCE.match(self.lower) is not None
+
+    @property
+    def asks(self) -> bool:
+        return self.lower.endswith(("?", "？"))
+
+    @property
+    def closes(self) -> bool:
+        """Whether it ends its paragraph."""
+        following = self.following
+        return following is None or following.sentence.block != self.sentence.block
+
+    @property
+    def settles(self) -> bool:
+        """Whether it is a consequence that ends its paragraph or is followed by a question."""
+        return self.draws and (self.closes or (self.following is not None and self.following.asks))
+
+    def opens(self, before: Reading | None) -> bool:
+        """Return true for the first sentence of a paragraph that has others."""
+        begins = before is None or before.sentence.block != self.sentence.block
+        return begins and (self.following is None or not self.closes)
