@@ -13,14 +13,14 @@ class Reading:
     following: Reading | None = None
 
     def __init__(self, sentence: Sentence, position: int = 0) -> None:
-        self.sentence, self.position = sentence, position
+        self.block, self.hangs, self.position = sentence.block, sentence.hangs, position
         self.raw = self.lower = sentence.text.lower()  # with fillers
         self.text = openings.strip_fillers(sentence.text, self.raw)
         if self.text is not sentence.text:
             self.lower = self.text.lower()
-        self.words, self.topics = split_words(self.lower)
-        self.hints = openings.HINTS.intersection(self.words)
         self.wide = is_wide(self.lower)
+        self.words, self.topics = split_words(self.lower, wide=self.wide)
+        self.hints = openings.HINTS.intersection(self.words)
         self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
         self.draws = openings.CONSEQUENCE.match(self.lower) is not None
 
@@ -32,7 +32,7 @@ class Reading:
     def closes(self) -> bool:
         """Whether it ends its paragraph."""
         following = self.following
-        return following is None or following.sentence.block != self.sentence.block
+        return following is None or following.block != self.block
 
     @property
     def settles(self) -> bool:
@@ -41,5 +41,5 @@ class Reading:
 
     def opens(self, before: Reading | None) -> bool:
         """Return true for the first sentence of a paragraph that has others."""
-        begins = before is None or before.sentence.block != self.sentence.block
+        begins = before is None or before.block != self.block
         return begins and (self.following is None or not self.closes)

@@ -89,7 +89,7 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
     text = strip_connectives(read.text, read.lower)
     shares = share_of(read.topics, told)
     one = Candidate(place, text, read.text, text_size(text), read.topics, shares)
-    opens, hangs = read.opens(before), read.sentence.hangs
+    opens, hangs = read.opens(before), read.hangs
     is_early = read.position < FIRST_SENTENCES and not told
     is_meta = _judge(one, read, opens=opens, is_early=is_early)
     one.opens = opens and not hangs
@@ -109,9 +109,7 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
     if one.sound:
         is_meta, one.concludes = _find_cues(read)
         one.sound = not is_meta or one.concludes or is_early
-    if not one.sound and (
-        (is_early and read.asks) or not following
-    ):  # else it is taken back at once
+    if not one.sound and (not following or (is_early and read.asks)):  # else it is taken back
         names = len(read.topics - doubts.TASK_WORDS) > 1
         ponders = names and opens and own > doubts.NO_SCORE
         one.announces = ponders or doubts.announces(read)
@@ -120,7 +118,8 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
 
 def _traits(one: Candidate, read: Reading, *, is_meta: bool) -> tuple[float, ...]:
     """Return what `WEIGHTS` weigh, in their order."""
-    connective = words_in(one.tied[: len(one.tied) - len(one.text)])
+    connective = one.tied[: len(one.tied) - len(one.text)]
+    words = read.words[len(words_in(connective)) :] if connective else read.words
     return (
         1.0,
         one.position == 0,
@@ -132,7 +131,7 @@ def _traits(one: Candidate, read: Reading, *, is_meta: bool) -> tuple[float, ...
         word_count(one.text, FEW_WORDS, wide=read.wide) < FEW_WORDS,
         one.told,
         one.leans,
-        sign_share(one.text, read.words[len(connective) :], wide=read.wide),
+        sign_share(one.text, words, wide=read.wide),
         min(len(one.words), MANY_TOPIC_WORDS) / MANY_TOPIC_WORDS,
         one.size / 100,
     )
@@ -157,11 +156,10 @@ def _find_cues(read: Reading) -> tuple[bool, bool]:
     return False, leads or read.settles
 
 
-def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> list[bool]:
+def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
     """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
-    hidden, quoted = [], False
+    quoted = False
     for sentence in sentences:
         private = quoted or privacy.covers(sentence.text)
         quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)
-        hidden.append(private)
-    return hidden
+        yield private

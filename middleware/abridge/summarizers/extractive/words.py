@@ -37,7 +37,7 @@ def is_wide(text: str) -> bool:
     return not text.isascii() and WIDE_RUN.search(text) is not None
 
 
-def split_words(text: str) -> tuple[list[str], frozenset[str]]:
+def split_words(text: str, *, wide: bool) -> tuple[list[str], frozenset[str]]:
     """Return the words of a text in small letters, without digits, and of them the topic words: the
     longer ones, numbers too; pairs of characters where the script has no spaces."""
     spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
@@ -47,7 +47,7 @@ def split_words(text: str) -> tuple[list[str], frozenset[str]]:
         found += _NUMBER.findall(text)
     if text.isascii() or not _OTHER_LETTER.search(text):
         return words, frozenset(found)
-    if runs := _WIDE_LETTERS.findall(text):
+    if wide and (runs := _WIDE_LETTERS.findall(text)):
         return words, frozenset(found).union(*[map(add, run, run[1:]) for run in runs])
     words = _WORD.findall(text)
     found += [word for word in words if len(word) > 3 and word not in STOP_WORDS]
@@ -59,7 +59,7 @@ def words_in(text: str) -> list[str]:
 
 
 def topic_words(text: str) -> frozenset[str]:
-    return split_words(text)[1]
+    return split_words(text, wide=is_wide(text))[1]
 
 
 def word_count(text: str, most: int, *, wide: bool) -> int:
