@@ -17,7 +17,7 @@ from abridge.summarizers.extractive.openings import (
     strip_fillers,
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
-from abridge.summarizers.extractive.words import words_in
+from abridge.summarizers.extractive.words import WORD
 
 
 def sentence_texts(text: str) -> list[str]:
@@ -133,7 +133,7 @@ def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
 
 def letter_share(text: str) -> float:
     """Return the share of letters as far as it is less than in plain words."""
-    return PLAIN_SHARE - sign_share(text, words_in(text), wide=False) / 8
+    return PLAIN_SHARE - sign_share(text, WORD.findall(text), wide=False) / 8
 
 
 @pytest.mark.parametrize(

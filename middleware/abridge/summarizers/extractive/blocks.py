@@ -57,8 +57,7 @@ class ProseBlock:
 def split_blocks(text: str) -> Iterator[ProseBlock]:
     """Yield the blocks of prose in order."""
     announced = False
-    if "://" in text:
-        text = _RECORD.sub("", text)
+    text = _RECORD.sub("", text) if "://" in text else text
     text = _GLUED_HEADING.sub(r"\n**\1", text)
     for line in _join_wrapped(text):
         block = _parse(line)

@@ -98,9 +98,8 @@ def is_nod(read: Reading, *, asked: bool = False) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing. After a question, one
     or two words are an answer."""
     lower = read.lower
-    if lower.count(" ") < 2 and not asked and not read.draws and FRAGMENT.fullmatch(lower):
-        return True
-    if SHRUG.fullmatch(lower):
+    answers = asked or read.draws or lower.count(" ") > 1
+    if SHRUG.fullmatch(lower) or (not answers and FRAGMENT.fullmatch(lower)):
         return True
     if not read.thinks or announces(read):
         return False

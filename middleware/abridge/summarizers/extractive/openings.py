@@ -116,18 +116,14 @@ _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 
 
 _MODALS = words_of("may might can could will would does did should must")
-_PRONOUNS = cues.Cue(
+PRONOUNS = cues.Cue(
     "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ell|ella|elle>"
 )
-_POINTERS = _PRONOUNS.words | words_of("both there diese dieser diesen diesem dieses")
+"""With a pronoun anywhere, a sentence says more after the one before it."""
+
+_POINTERS = PRONOUNS.words | words_of("both there diese dieser diesen diesem dieses")
 HINTS = cues.HINTS | _MODALS | _POINTERS
 """Words by which it is known what most sentences need not be searched for."""
-
-
-def refers(text: str, words: frozenset[str]) -> bool:
-    """Return true if a sentence with these words holds a pronoun, so that it says more after the
-    one before it."""
-    return _PRONOUNS.is_in(text, words)
 
 
 def strip_fillers(text: str, lower: str) -> str:

@@ -16,11 +16,11 @@ from operator import mul
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
 from abridge.summarizers.extractive.legibility import is_legible, sign_share
-from abridge.summarizers.extractive.openings import leans, refers, strip_connectives
+from abridge.summarizers.extractive.openings import PRONOUNS, leans, strip_connectives
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import share_of, word_count, words_in
+from abridge.summarizers.extractive.words import WORD, share_of, word_count
 
 LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
 UNSOUND_SCORE = -2.5  # of doubts up to which a sentence is not shown
@@ -95,7 +95,7 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
     one.opens = opens and not hangs
     if one.sound or one.announces:
         one.leans = hangs or leans(text, read.hints)
-        one.bound = text != read.text or (not opens and refers(text, read.hints))
+        one.bound = text != read.text or (not opens and PRONOUNS.is_in(text, read.hints))
     one.score = sum(map(mul, WEIGHTS.values(), _traits(one, read, is_meta=is_meta)))
     return one
 
@@ -107,7 +107,12 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
     is_meta = False
     one.sound = own + following > UNSOUND_SCORE
     if one.sound:
-        is_meta, one.concludes = _find_cues(read)
+        is_meta = cues.META.is_in(read.lower, read.hints, wide=read.wide)
+        start = LEADING_CHARS // 3 if read.wide else LEADING_CHARS
+        one.concludes = read.settles or (
+            not is_meta
+            and cues.CONCLUSION.is_in(read.lower, read.hints, wide=read.wide, within=start)
+        )
         one.sound = not is_meta or one.concludes or is_early
     if not one.sound and (not following or (is_early and read.asks)):  # else it is taken back
         names = len(read.topics - doubts.TASK_WORDS) > 1
@@ -119,7 +124,7 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
 def _traits(one: Candidate, read: Reading, *, is_meta: bool) -> tuple[float, ...]:
     """Return what `WEIGHTS` weigh, in their order."""
     connective = one.tied[: len(one.tied) - len(one.text)]
-    words = read.words[len(words_in(connective)) :] if connective else read.words
+    words = read.words[len(WORD.findall(connective)) :] if connective else read.words
     return (
         1.0,
         one.position == 0,
@@ -145,15 +150,6 @@ def _score_doubts(read: Reading, *, is_task: bool) -> tuple[float, float]:
     following = doubts.score_following(read.following)
     checked = following == doubts.SECOND_THOUGHT_SCORE and read.settles
     return own, CHECKED_SCORE if checked else following
-
-
-def _find_cues(read: Reading) -> tuple[bool, bool]:
-    """Return whether a sentence speaks of the answer's wording, and whether it concludes."""
-    if cues.META.is_in(read.lower, read.hints, wide=read.wide):
-        return True, read.settles
-    chars = LEADING_CHARS // 3 if read.wide else LEADING_CHARS
-    leads = cues.CONCLUSION.is_in(read.lower, read.hints, wide=read.wide, within=chars)
-    return False, leads or read.settles
 
 
 def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
