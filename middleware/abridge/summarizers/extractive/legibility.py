@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from abridge.core.segmenter import WIDE_LETTERS
 
-_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
-"""What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
+_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"]")
+"""What every illegible sentence holds, except those that start loosely, or a curly quotation mark:
+most hold nothing of it."""
 
 _DEBRIS = re.compile(  # fast to find: each alternative starts with a character
     r"\\[A-Za-z(\[\])]|```|\$\$|{|}|=(?:(?<=[=!:+]=)| ?[?？]$)|>(?:(?<=[=-]>)| ?[?？]$)|< ?[?？]$"
@@ -41,21 +42,16 @@ def is_legible(text: str) -> bool:
         not text.endswith(_SENTENCE_STOPS) and _LOOSE_END.search(text, max(0, len(text) - 9))
     ):
         return False
-    if not _SUSPECT.search(text):
+    if not ("“" in text or "”" in text or _SUSPECT.search(text)):
         return True
     if _LINK_OR_TAG.search(text):
         return False
     if "`" in text:
         text = _CODE_SPAN.sub("`_`", text)
-    return not (
-        _SIGN_START.match(text)
-        or _DEBRIS.search(text)
-        or text.count("(") != text.count(")")
-        or text.count("[") != text.count("]")
-        or text.count("“") != text.count("”")
-        or text.count('"') % 2
-        or text.count("`") % 2
-    )
+    marks = text.count('"') % 2, text.count("`") % 2
+    opened = *marks, text.count("("), text.count("["), text.count("“")
+    closed = 0, 0, text.count(")"), text.count("]"), text.count("”")
+    return opened == closed and not (_SIGN_START.match(text) or _DEBRIS.search(text))
 
 
 def sign_share(text: str, words: Sequence[str], *, wide: bool) -> float:

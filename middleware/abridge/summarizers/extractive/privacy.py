@@ -157,7 +157,7 @@ class Privacy:
             for hints, pattern in self._rules:
                 if _holds_any(lowered, hints) and pattern.search(lowered):
                     return True
-            if _holds_any(lowered, self._kept):
+            if self._kept and _holds_any(lowered, self._kept):
                 return True
         return (
             (self._has_mail and bool(_MAIL.search(text)))

@@ -29,17 +29,12 @@ class Reading:
         return self.lower.endswith(("?", "？"))
 
     @property
-    def closes(self) -> bool:
-        """Whether it ends its paragraph."""
-        following = self.following
-        return following is None or following.block != self.block
-
-    @property
     def settles(self) -> bool:
         """Whether it is a consequence that ends its paragraph or is followed by a question."""
-        return self.draws and (self.closes or (self.following is not None and self.following.asks))
+        following = self.following
+        return self.draws and (not following or following.block != self.block or following.asks)
 
     def opens(self, before: Reading | None) -> bool:
         """Return true for the first sentence of a paragraph that has others."""
         begins = before is None or before.block != self.block
-        return begins and (self.following is None or not self.closes)
+        return begins and (self.following is None or self.following.block == self.block)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import mul
 
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
@@ -28,23 +27,6 @@ FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is
 CHECKED_SCORE = -1.0  # of doubts about a conclusion after which the next sentence asks on
 FEW_WORDS = 7  # of a sentence that tells little
 MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
-
-WEIGHTS = {
-    "any": -0.85,  # of every sentence
-    "first": 1.2,
-    "last": 0.7,
-    "draws": 0.65,  # draws a consequence
-    "task": 0.65,  # states the task
-    "hedges": -0.5,
-    "meta": -0.55,  # speaks of the answer's wording
-    "short": -0.5,
-    "told": -0.5,  # share of its topic words that earlier parts used
-    "leans": -0.25,  # cannot be understood without the one before it
-    "signs": -0.12,  # much that is no letter
-    "names": 0.7,  # number of its topic words
-    "size": 0.2,  # in hundreds of characters
-}
-"""What each trait adds to a sentence's score. See `choosing` for where this comes from."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,8 +69,8 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
     """Return a sentence with its score. `place` is its number without those that only nod, `before`
     the last of them."""
     text = strip_connectives(read.text, read.lower)
-    shares = share_of(read.topics, told)
-    one = Candidate(place, text, read.text, text_size(text), read.topics, shares)
+    words = read.topics
+    one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
     opens, hangs = read.opens(before), read.hangs
     is_early = read.position < FIRST_SENTENCES and not told
     is_meta = _judge(one, read, opens=opens, is_early=is_early)
@@ -96,7 +78,7 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
     if one.sound or one.announces:
         one.leans = hangs or leans(text, read.hints)
         one.bound = text != read.text or (not opens and PRONOUNS.is_in(text, read.hints))
-    one.score = sum(map(mul, WEIGHTS.values(), _traits(one, read, is_meta=is_meta)))
+    one.score = _score(one, read, is_meta=is_meta)
     return one
 
 
@@ -121,24 +103,24 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
     return is_meta
 
 
-def _traits(one: Candidate, read: Reading, *, is_meta: bool) -> tuple[float, ...]:
-    """Return what `WEIGHTS` weigh, in their order."""
+def _score(one: Candidate, read: Reading, *, is_meta: bool) -> float:
+    """Add up what each trait is worth. See `choosing` for where the weights come from."""
     connective = one.tied[: len(one.tied) - len(one.text)]
     words = read.words[len(WORD.findall(connective)) :] if connective else read.words
     return (
-        1.0,
-        one.position == 0,
-        read.following is None,
-        read.draws,
-        one.is_task,
-        cues.HEDGE.is_in(read.lower, read.hints, wide=read.wide),
-        is_meta,
-        word_count(one.text, FEW_WORDS, wide=read.wide) < FEW_WORDS,
-        one.told,
-        one.leans,
-        sign_share(one.text, words, wide=read.wide),
-        min(len(one.words), MANY_TOPIC_WORDS) / MANY_TOPIC_WORDS,
-        one.size / 100,
+        -0.85
+        + 1.2 * (one.position == 0)
+        + 0.7 * (read.following is None)
+        + 0.65 * read.draws
+        + 0.65 * one.is_task
+        - 0.5 * cues.HEDGE.is_in(read.lower, read.hints, wide=read.wide)
+        - 0.55 * is_meta
+        - 0.5 * (word_count(one.text, FEW_WORDS, wide=read.wide) < FEW_WORDS)
+        - 0.5 * one.told
+        - 0.25 * one.leans
+        - 0.12 * sign_share(one.text, words, wide=read.wide)
+        + 0.7 * min(len(one.words) / MANY_TOPIC_WORDS, 1.0)
+        + 0.2 * (one.size / 100)
     )
 
 
