@@ -54,6 +54,8 @@ class Cue:
 CONCLUSION = Cue(r"""
     <therefore|thus|hence|overall|equals|prove|proves|confirms|confirmed>;
     <conclude|concludes|concluded|concluding|conclusion|conclusions|conclusive|conclusively>;
+    <conclure|conclus|conclut|concluons|concluir|concluyo|concluye|concluimos|concluo|conclui>;
+    <concludo|concludere|concludiamo|conclusione|conclusioni>; in <conclusione>;
     in <summary|short|total>; in the <end>; to <sum> up; <total> (?:is )?\d;
     <so> (?:the|this|that['’]s|it|they|there|(?:we|i) have|in total|total|yes|only|answer);
     (?:the|final|correct|best) <answer|result|solution|decision|diagnosis|verdict>;
@@ -72,7 +74,7 @@ CONCLUSION = Cue(r"""
     kommt (?:\w+ ){0,3}nicht in <frage>; <donc|ainsi|recomiendo|propongo|quindi|dunque|portanto>;
     je <recommande|conseille|propose>; la <réponse|solution|respuesta|solución|risposta>;
     en <conclusion|conclusión|resumen>; par <conséquent>; le <résultat>; por (?:lo )?<tanto>;
-    <así> que; (?:el|o) <resultado>; il <risultato>; (?:in )?<conclusione>; a <resposta>;
+    <así> que; (?:el|o) <resultado>; il <risultato>; a <resposta>;
     em <resumo>; <следовательно|поэтому|ответ|итак|значит>; таким <образом>; в <итоге>;
     因此|所以|综上|總之|总之|总结|结论|結論|答案|最终|最終|说明|意味着|也就是说|可见|得到|得出;
     验证了|根本原因|したがって|よって|つまり|答えは|結局|ということ|わか(?:る|った|ります)|以上から;

@@ -24,7 +24,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-STOPWORDS = words_of(
+STOP_WORDS = words_of(
     "about also been could does first from have here just like make more need only other really"
     " should some something sure than that their them then there these they thing think this"
     " those user want wants what when where which will with would your"
@@ -42,15 +42,14 @@ def split_words(text: str, *, wide: bool) -> tuple[list[str], frozenset[str]]:
     longer ones, numbers too; pairs of characters where the script has no spaces."""
     spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
     words = spaced.split()
-    found = [word for word in words if len(word) > 3 and word not in STOPWORDS]
+    found = [word for word in words if len(word) > 3 and word not in STOP_WORDS]
     if _DIGIT in spaced or not text.isascii():
         found += _NUMBER.findall(text)
-    if text.isascii() or not _OTHER_LETTER.search(text):
-        return words, frozenset(found)
     if wide and (runs := _WIDE_LETTERS.findall(text)):
         return words, frozenset(found).union(*[map(add, run, run[1:]) for run in runs])
-    words = WORD.findall(text)
-    found += [word for word in words if len(word) > 3 and word not in STOPWORDS]
+    if not text.isascii() and _OTHER_LETTER.search(text):
+        words = WORD.findall(text)
+        found += [word for word in words if len(word) > 3 and word not in STOP_WORDS]
     return words, frozenset(found)
 
 
