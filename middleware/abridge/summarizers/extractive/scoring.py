@@ -78,6 +78,8 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
     if one.sound or one.announces:
         one.leans = hangs or leans(text, read.hints)
         one.bound = text != read.text or (not opens and PRONOUNS.is_in(text, read.hints))
+    elif told:  # then it is not shown
+        return one
     one.score = _score(one, read, is_meta=is_meta)
     return one
 
