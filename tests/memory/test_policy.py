@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
+from abridge.core.conversation import PrefixDigest
 from abridge.memory.originals import Original
 from abridge.memory.policy import (
     HistoryChanges,
@@ -199,6 +200,16 @@ class TestRestore:
             rewriter = HistoryRewriter(conversation, policy)
             rewriter.strip(lambda _: False)
             assert rewriter.restore([None] * len(rewriter.find_missing())).missed == missed
+
+
+def test_only_what_precedes_known_turns_is_digested_where_the_answer_is_not_remembered() -> None:
+    conversation = ChatHistory({"messages": [USER, said("Old."), USER, said("New."), USER]})
+    rewriter = HistoryRewriter(conversation, HistoryPolicy("client", "altered", AUTO))
+    keys = {"Old.": [b"key"]}
+    (query,) = rewriter.find_missing((), lambda turn: keys.get(turn.text, []), to_end=False)
+    before, after = (PrefixDigest().extended_by(conversation.turns[:n]) for n in (1, 2))
+    assert query == (conversation.turns[1], [b"key"], before.digest(), b"", b"")
+    assert rewriter.prefix.digest() == after.digest()
 
 
 class TestMissedInTranslation:

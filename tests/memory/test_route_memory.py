@@ -6,6 +6,7 @@ import asyncio
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from abridge.memory.policy import HistoryPolicy, HistoryRewriter
 from abridge.memory.registry import BACKENDS, MemoryRegistry, open_shared_store
 from abridge.memory.route_memory import ConversationOwner, RouteMemory
 from abridge.memory.stores.memory import MemoryStore
-from abridge.memory.stores.store import observe_nothing
+from abridge.memory.stores.store import StoreObserver, observe_nothing
 from abridge.memory.summaries import SHARE_BATCH, OwnerTags, SummaryRegistry
 from abridge.providers.catalog import PROFILES
 from tests.apis.gemini.scripts import function_call, signed, text, thought
@@ -47,11 +48,11 @@ def contents(identity: str = "") -> list[Json]:
     ]
 
 
-def make() -> tuple[RouteMemory, ConversationOwner]:
+def make(observe: StoreObserver = observe_nothing) -> tuple[RouteMemory, ConversationOwner]:
     settings = settings_for(upstreams=[{"base_url": f"{ORIGIN}/v1"}])
-    memory = MemoryRegistry(settings, observe_nothing, None).for_route(settings.routes[0])
+    memory = MemoryRegistry(settings, observe, None).for_route(settings.routes[0])
     tags = {memory.keyring.primary.id: b"anna"}
-    return memory, ConversationOwner(tags, "default", "m")
+    return memory, ConversationOwner(memory.keyring, tags, "default", "m")
 
 
 async def test_what_earlier_versions_remembered_of_calls_without_ids_is_found() -> None:
@@ -66,8 +67,25 @@ async def test_what_earlier_versions_remembered_of_calls_without_ids_is_found() 
         history, HistoryPolicy("client", "altered", PROFILES["gemini-native"], translated=True)
     )
     rewriter.strip(lambda _: False)
-    found = await memory.recall(owner, rewriter.find_missing())
+    found = await memory.recall(owner, rewriter.find_missing((), partial(memory.held_keys, owner)))
     assert [original and original.decode() for original in found] == [ANSWER, LATER]
+
+
+async def test_only_turns_that_the_store_may_hold_are_looked_up() -> None:
+    observed: list[tuple[str, str]] = []
+    memory, owner = make(lambda operation, result, _: observed.append((operation, result)))
+    held, other = Turn("assistant", "It is there."), Turn("assistant", "It is here.")
+    random, counted = (
+        Turn("assistant", calls=(ToolCall(identity, "look", "{}"),))
+        for identity in ("call_9f149c74c42f265b", "call_0")
+    )
+    original = Original.from_reasoning(LATER, "Hm.", altered=True)
+    await memory.remember(owner, held, PrefixDigest(), original)
+    turns = [other, held, random, counted]
+    assert [turn for turn in turns if memory.held_keys(owner, turn)] == [held, counted]
+    assert not any(memory.held_keys(None, turn) for turn in turns)
+    assert await memory.recall(owner, []) == []
+    assert observed[-1:] == [("recall", "miss")]
 
 
 @pytest.mark.parametrize("altered", [True, False])

@@ -10,7 +10,7 @@ reads it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -89,11 +89,12 @@ class TurnQuery(NamedTuple):
     """A turn to look up, by itself and by the digest of what preceded it."""
 
     turn: Turn
-    prefix: bytes = b""
-    numbered: bytes = b""
+    keys: Sequence[bytes]  # in the store
+    prefix: bytes
+    numbered: bytes
     """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
     them, as agno does: each only counts. Else empty."""
-    former: bytes = b""
+    former: bytes
     """The digest as earlier versions made it, where that is another; else empty."""
 
 
@@ -120,16 +121,13 @@ class HistoryRewriter:
         self._policy = policy
         self.changes = HistoryChanges()
         self.prefix = PrefixDigest()
-        self._queried: list[_AssistantTurn] = []
-        turns = history.turns
-        last_user = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
+        self.incomplete: list[_AssistantTurn] = []  # those whose originals may be needed
+        self._queries: list[TurnQuery] = []
+        roles = [turn.role for turn in history.turns]
+        last_user = max((n for n, role in enumerate(roles) if role == "user"), default=-1)
         self._assistant_turns = [
-            self._read_turn(
-                turn,
-                current=index > last_user,
-                follows=index > 0 and turns[index - 1].role == "assistant",
-            )
-            for index, turn in enumerate(turns)
+            self._read_turn(turn, current=number > last_user, follows=before == "assistant")
+            for number, (before, turn) in enumerate(zip(["", *roles], history.turns, strict=False))
             if turn.role == "assistant"
         ]
 
@@ -177,38 +175,45 @@ class HistoryRewriter:
         self.changes.removed += removed
 
     def find_missing(
-        self, shared: Collection[str] = (), *, digests: bool = True
+        self,
+        shared: Collection[str] = (),
+        held_keys: Callable[[Turn], Sequence[bytes]] = lambda _: [b""],
+        *,
+        to_end: bool = True,
     ) -> list[TurnQuery]:
-        """Return queries for the turns whose originals may be needed, in order. `shared` are
-        summaries that only a shared store knows; they are removed as well. Without `digests`, which
-        take most of the time, nothing can be looked up by the queries, nor remembered."""
+        """Return queries for the turns whose originals may be needed and that have `held_keys`, in
+        order. `shared` are summaries that only a shared store knows; they are removed as well. All
+        turns are digested `to_end`, which takes most of the time, if the answer is remembered."""
         self._strip_texts(shared)
-        self._queried = list(self._incomplete_turns())
-        turns = [assistant.turn for assistant in self._queried]
-        return list(self._digest_turns(turns)) if digests else list(map(TurnQuery, turns))
-
-    def _digest_turns(self, queried: Iterable[Turn]) -> Iterator[TurnQuery]:
-        """Digest all turns; yield those to look up, each with what precedes it."""
-        queried = iter(queried)
-        following = next(queried, None)
-        for turn in self.history.turns:
-            if turn is not following:
-                self.prefix.add(turn)
-                continue
-            prefix, former = self.prefix.digest(), self.prefix.former_digest()
+        self.incomplete = list(self._incomplete_turns())
+        following = iter(self.history.turns)
+        for assistant in self.incomplete:
+            if keys := held_keys(assistant.turn):
+                self._queries.append(self._query(assistant.turn, keys, following))
+        for turn in following if to_end else ():
             self.prefix.add(turn)
-            if turn.former is not None:
-                former = former or prefix
-            is_renamed = turn.calls and self.prefix.may_be_renamed
-            numbered = self.prefix.numbered_digest() if is_renamed else b""
-            yield TurnQuery(turn, prefix, numbered, former)
-            following = next(queried, None)
+        return self._queries
+
+    def _query(self, turn: Turn, keys: Sequence[bytes], following: Iterator[Turn]) -> TurnQuery:
+        """Digest the following turns, up to this one; return a query for it."""
+        for before in following:
+            if before is turn:
+                break
+            self.prefix.add(before)
+        prefix, former = self.prefix.digest(), self.prefix.former_digest()
+        self.prefix.add(turn)
+        if turn.former is not None:
+            former = former or prefix
+        is_renamed = turn.calls and self.prefix.may_be_renamed
+        numbered = self.prefix.numbered_digest() if is_renamed else b""
+        return TurnQuery(turn, keys, prefix, numbered, former)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
         not to be sent; move the rest to where upstream reads it."""
-        for assistant, original in zip(self._queried, originals, strict=True):
-            self._restore_turn(assistant, original)
+        found = {id(query.turn): each for query, each in zip(self._queries, originals, strict=True)}
+        for assistant in self.incomplete:
+            self._restore_turn(assistant, found.get(id(assistant.turn)))
         for assistant in self._assistant_turns:
             if not assistant.turn.is_plain:
                 self._finish_turn(assistant)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from time import time
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from abridge.apis.json import contains
 from abridge.apis.openai import MINT_MARK
 from abridge.config.settings import Route
 from abridge.config.tables import HistorySettings
-from abridge.core.conversation import PrefixDigest, Turn
+from abridge.core.conversation import PrefixDigest, Turn, is_counted_id
 from abridge.core.envelope import ENVELOPE_PREFIX
-from abridge.memory.keys import Key, Keyring
+from abridge.memory.keys import Keyring
 from abridge.memory.opened_blobs import OpenedBlobs
 from abridge.memory.originals import NO_ORIGINAL, Original, is_unique
 from abridge.memory.policy import TurnQuery
@@ -81,33 +82,32 @@ def contains_any(body: bytes, needles: Sequence[bytes]) -> bool:
     return False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class ConversationOwner:
     """The owner of a conversation: a tenant, at one upstream and model."""
 
+    keyring: Keyring
     tags: dict[str, bytes]  # the tenant's tag under each key, by key id
     upstream: str
     model: str
-    _digesters: dict[str, Callable[[bytes], bytes]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """What makes this owner's store keys, by key id."""
 
-    def turn_key(self, key: Key, turn: Turn) -> bytes:
-        """Return the store key of the turn's originals."""
-        return self._digest(key, turn.encode_identity())
+    def turn_keys(self, turn: Turn) -> list[bytes]:
+        """Return the store keys of the turn's originals, one for each key of the ring."""
+        identity = turn.encode_identity()
+        return [digest(identity) for digest in self._digesters]
 
-    def numbered_key(self, key: Key, numbered: bytes) -> bytes:
-        """Return the store key by which a turn is found whose calls have other ids by now."""
-        return self._digest(key, b"numbered" + numbered)
+    def numbered_keys(self, numbered: bytes) -> list[bytes]:
+        """Return the store keys by which a turn is found whose calls have other ids by now."""
+        return [digest(b"numbered" + numbered) for digest in self._digesters]
 
-    def _digest(self, key: Key, name: bytes) -> bytes:
-        digest = self._digesters.get(key.id)
-        if digest is None:
-            upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
-            owner_key = keyed_digest(key.store, b"place", self.tags[key.id], upstream, model)
-            digest = self._digesters[key.id] = digester(owner_key, TURN_KEY_BYTES)
-        return digest(name)
+    @cached_property
+    def _digesters(self) -> list[Callable[[bytes], bytes]]:
+        """What makes this owner's store keys, one for each key of the ring."""
+        names = self.upstream.encode(), self.model.encode(errors="surrogatepass")
+        return [
+            digester(keyed_digest(key.store, b"place", self.tags[key.id], *names), TURN_KEY_BYTES)
+            for key in self.keyring.keys
+        ]
 
 
 class RouteMemory:
@@ -201,12 +201,24 @@ class RouteMemory:
             recent=self._opened,
         )
 
+    def held_keys(self, owner: ConversationOwner | None, turn: Turn) -> Sequence[bytes]:
+        """Return the store keys of a turn; none if the store holds nothing for it, not even under
+        the numbers of its calls or as earlier versions told it."""
+        if owner is None or self.store is None:
+            return ()
+        keys = owner.turn_keys(turn)
+        if any(map(self.store.may_hold, keys)) or turn.former is not None:
+            return keys
+        return keys if turn.calls and all(is_counted_id(call.id) for call in turn.calls) else ()
+
     async def recall(
         self, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[Original | None]:
         """Look up the originals of turns, written under any key, in order."""
         if self.store is None:
             return [None] * len(queries)
+        if not queries:
+            self.store.note_miss()
         originals: list[Original | None] = []
         async for batch in in_turns(queries):
             originals += await self._look_up(self.store, owner, batch)
@@ -215,8 +227,8 @@ class RouteMemory:
     async def _look_up(
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[Original | None]:
-        turns = [(each.turn, each.prefix, is_unique(each.turn)) for each in queries]
-        values = await self._recall_turns(store, owner, turns)
+        turns = [(each.keys, each.prefix, is_unique(each.turn)) for each in queries]
+        values = await self._recall_turns(store, turns)
         for look_up, digests in (
             (self._look_up_renamed, [query.numbered for query in queries]),
             (self._look_up_former, [query.former for query in queries]),
@@ -229,13 +241,12 @@ class RouteMemory:
         return [Original.unpack(value) if value is not None else None for value in values]
 
     async def _recall_turns(
-        self, store: Store, owner: ConversationOwner, turns: Sequence[tuple[Turn, bytes, bool]]
+        self, store: Store, turns: Iterable[tuple[Sequence[bytes], bytes, bool]]
     ) -> list[bytes | None]:
-        """Look up turns, each with the digest of what precedes it, and whether it is unique."""
-        named = [(key, *turn) for turn in turns for key in self.keyring.keys]
+        """Look up turns by their keys, each with the digest of what precedes it, and whether it is
+        unique."""
         queries = [
-            StoreQuery(owner.turn_key(key, turn), prefix, unique)
-            for key, turn, prefix, unique in named
+            StoreQuery(key, prefix, unique) for keys, prefix, unique in turns for key in keys
         ]
         return self.keyring.first_of_each(await store.recall(queries))
 
@@ -243,8 +254,7 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns by the numbers of their calls: under these stands where to find them."""
-        numbers = [query.numbered for query in queries]
-        names = [owner.numbered_key(key, each) for each in numbers for key in self.keyring.keys]
+        names = [name for query in queries for name in owner.numbered_keys(query.numbered)]
         places = self.keyring.first_of_each(await store.get(names))
         known = list(dict.fromkeys(place for place in places if place and place != NOWHERE))
         halves = [(place[:TURN_KEY_BYTES], place[TURN_KEY_BYTES:]) for place in known]
@@ -256,8 +266,10 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns as earlier versions told them: what those remembered."""
-        turns = [(each.turn.former or each.turn, each.former, False) for each in queries]
-        return await self._recall_turns(store, owner, turns)
+        turns = [
+            (owner.turn_keys(each.turn.former or each.turn), each.former, False) for each in queries
+        ]
+        return await self._recall_turns(store, turns)
 
     async def remember(
         self, owner: ConversationOwner, turn: Turn, before: PrefixDigest, original: Original
@@ -265,9 +277,8 @@ class RouteMemory:
         """Remember a turn's original; `before` is the digest of what precedes the turn."""
         if self.store is None:
             return
-        key, prefix = self.keyring.primary, before.digest()
-        turn_key = owner.turn_key(key, turn)
-        await self.store.remember(turn_key, prefix, original.pack())
+        turn_key, *_ = owner.turn_keys(turn)
+        await self.store.remember(turn_key, before.digest(), original.pack())
         await self._note_place(self.store, owner, turn, before)
 
     async def leave_trace(self, owner: ConversationOwner, turn: Turn, before: PrefixDigest) -> None:
@@ -275,10 +286,9 @@ class RouteMemory:
         or its own for one like it."""
         if self.store is None or not self.restores:
             return
-        prefix = before.digest()
-        if any(await self._recall_turns(self.store, owner, [(turn, prefix, False)])):
-            turn_key = owner.turn_key(self.keyring.primary, turn)
-            await self.store.remember(turn_key, prefix, NO_ORIGINAL.pack())
+        prefix, keys = before.digest(), owner.turn_keys(turn)
+        if any(await self._recall_turns(self.store, [(keys, prefix, False)])):
+            await self.store.remember(keys[0], prefix, NO_ORIGINAL.pack())
         await self._note_place(self.store, owner, turn, before)
 
     async def _note_place(
@@ -288,8 +298,8 @@ class RouteMemory:
         differs from it in nothing but those."""
         if not turn.calls:
             return
-        key, numbered = self.keyring.primary, before.extended_by([turn]).numbered_digest()
-        numbered_key = owner.numbered_key(key, numbered)
-        place = owner.turn_key(key, turn) + before.digest()
+        numbered = before.extended_by([turn]).numbered_digest()
+        numbered_key, place = owner.numbered_keys(numbered)[0], owner.turn_keys(turn)[0]
+        place += before.digest()
         (known,) = await store.get([numbered_key])
         await store.put({numbered_key: place if known in (None, place) else NOWHERE})

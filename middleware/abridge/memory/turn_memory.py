@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from starlette.types import Scope
 
@@ -32,15 +33,13 @@ NO_TENANT_TAG = b"anyone"
 ReadHistory: TypeAlias = Callable[[], History]
 
 
-class RewrittenHistory(NamedTuple):
-    """A history as upstream receives it."""
-
-    changes: HistoryChanges
-    body: Json | None  # the request body with it; None if it is the same as before
+RewrittenHistory: TypeAlias = tuple[HistoryChanges, Json | None]
+"""The changes made to a history, and the request body with it; None if it is the same as before."""
 
 
 class TurnMemory:
-    """One request's use of its route's memory. `work` is that on the request's history."""
+    """One request's use of its route's memory. `is_read` says whether its answer is, so that it can
+    be remembered; `work` is that on the request's history."""
 
     def __init__(
         self,
@@ -52,11 +51,13 @@ class TurnMemory:
         *,
         translated: bool,
         requires_reasoning: bool,
+        is_read: bool,
         work: Work = LIGHT_WORK,
     ) -> None:
         self.route_memory, self.route, self.model = route_memory, route, model
         tags = route_memory.tenant_tags(scope)
-        self.owner = ConversationOwner(tags, route.upstream.name, model) if tags else None
+        ring, upstream = route_memory.keyring, route.upstream.name
+        self.owner = ConversationOwner(ring, tags, upstream, model) if tags else None
         """None for a request that belongs to nobody: nothing is remembered for it."""
         self.sealer = route_memory.create_sealer(tags or {}, api, model)  # None without keys
         self.translated = translated
@@ -64,13 +65,14 @@ class TurnMemory:
         self.requires_reasoning = requires_reasoning
         """Upstream's API refuses calls, while they are answered, without the reasoning before
         them."""
+        self.is_read = is_read
         self.prefix = PrefixDigest()
         self.work = work
 
     @property
     def can_remember(self) -> bool:
         """True if anything of this request's answer can be remembered."""
-        return self.owner is not None and self.route_memory.store is not None
+        return self.is_read and self.owner is not None and self.route_memory.store is not None
 
     @property
     def can_seal(self) -> bool:
@@ -99,11 +101,15 @@ class TurnMemory:
         if stripped is not None:
             rewriter.expect(stripped.bare_turns)
             rewriter.changes.add_stripped(stripped)
-        queries = await self.work.run(rewriter.find_missing, shared, digests=self.can_remember)
+        owner = self.owner if self.route_memory.restores else None
+        held_keys = partial(self.route_memory.held_keys, owner)
+        queries = await self.work.run(
+            rewriter.find_missing, shared, held_keys, to_end=self.can_remember
+        )
         self.prefix = rewriter.prefix
-        originals: list[Original | None] = [None] * len(queries)
-        if self.owner is not None and self.route_memory.restores:
-            originals = await self.route_memory.recall(self.owner, queries)
+        originals: list[Original | None] = []
+        if owner is not None and rewriter.incomplete:
+            originals = await self.route_memory.recall(owner, queries)
         return await self.work.run(self._restore, rewriter, originals)
 
     async def strip(
@@ -115,7 +121,7 @@ class TurnMemory:
             read_history, profile, may_have_envelopes, is_clients=True
         )
         changes = await self.work.run(rewriter.restore_nothing, shared)
-        return RewrittenHistory(changes, rewriter.history.body())
+        return changes, rewriter.history.body()
 
     def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;
@@ -204,7 +210,7 @@ class TurnMemory:
     ) -> RewrittenHistory:
         changes = rewriter.restore(originals)
         written = changes.changed or self.translated
-        return RewrittenHistory(changes, rewriter.history.sent_body() if written else None)
+        return changes, rewriter.history.sent_body() if written else None
 
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer

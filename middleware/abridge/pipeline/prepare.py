@@ -168,6 +168,7 @@ class RequestPreparation:
                 request.scope,
                 translated=upstream is not request.api.upstream,
                 requires_reasoning=upstream.requires_reasoning,
+                is_read=engaged,
                 work=request.work,
             ),
             engaged,

@@ -317,10 +317,8 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
             context.profile,
             may_have_envelopes=partial(context.may_have_envelopes, draft),
         )
-        history_changes = (*draft.history_changes, changes)
-        if body is None:
-            return replace(draft, history_changes=history_changes)
-        return replace(draft, body=body, changed=True, history_changes=history_changes)
+        draft = replace(draft, history_changes=(*draft.history_changes, changes))
+        return draft if body is None else replace(draft, body=body, changed=True)
     if context.engaged and (memory.can_remember or memory.can_seal):
         await work.run(lambda: memory.note_history(api.history(draft.body)))
     return draft

@@ -53,6 +53,9 @@ class DictBackend:
         self._time = time
         self._names = KeyNames()
 
+    def may_hold(self, _turn_key: bytes) -> bool:
+        return True
+
     async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]:
         return [self._find_original(*query) for query in queries]
 

@@ -62,6 +62,9 @@ class MemoryBackend:
         """Bytes in use by values."""
         return int(self._values.currsize)
 
+    def may_hold(self, turn_key: bytes) -> bool:
+        return ("original", turn_key) in self._values
+
     async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]:
         with self._values.timer as now:  # else each lookup asks for the time again and again
             return [self._find_original(*query, now) for query in queries]

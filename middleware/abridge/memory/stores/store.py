@@ -93,6 +93,9 @@ class Backend(Protocol):
     def size(self) -> int | None:
         """Bytes in use; None if unknown."""
 
+    def may_hold(self, turn_key: bytes, /) -> bool:
+        """Return whether it may have originals of a turn, from any thread and without waiting."""
+
     async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]: ...
 
     async def add_original(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
@@ -131,7 +134,7 @@ class Store:
     ) -> None:
         if sealer is None and not backend.in_process:
             raise ValueError("what leaves the process is sealed; takes a sealer")
-        self._backend = backend
+        self._backend, self.may_hold = backend, backend.may_hold
         self._sealer = sealer
         self._observe = observe
         self._problems = ProblemLog(_log, backend.name)
@@ -140,6 +143,10 @@ class Store:
     def size(self) -> int | None:
         """Bytes in use; None if unknown."""
         return self._backend.size
+
+    def note_miss(self) -> None:
+        """Note that nothing is held of what was to be recalled."""
+        self._observe("recall", "miss", 0.0)
 
     async def recall(self, queries: Sequence[StoreQuery]) -> list[bytes | None]:
         return await self._read("recall", queries, self._find_originals, None)
