@@ -103,7 +103,7 @@ def derived_id(prefix: str, digest: bytes) -> str:
 
 
 def is_minted(identity: str) -> bool:
-    return _MINTED_ID.fullmatch(identity) is not None
+    return MINT_MARK in identity and _MINTED_ID.fullmatch(identity) is not None
 
 
 # Log probabilities

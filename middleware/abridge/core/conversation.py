@@ -110,8 +110,8 @@ class Turn:
         role, text = self.role, self.text
         answers = self.answers_call and number(self.answers_call)
         if not self.calls:  # as below, in half the time
-            lengths = f"{len(role)},{len(text)},{len(answers)}"
-            return f"{lengths}:{role}{text}{answers}".encode("utf-8", "surrogatepass")
+            canonical = f"{len(role)},{len(text)},{len(answers)}:{role}{text}{answers}"
+            return canonical.encode("utf-8", "surrogatepass")
         calls = self.canonical_calls
         if number is not str:
             calls = calls.copy()

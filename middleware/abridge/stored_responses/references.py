@@ -211,9 +211,10 @@ class References:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
         self.indexes = tuple(range(len(items)))
         self._has_names = any(name for name, _ in self._input)
-        returned = (minted_id(item) if include_returned else "" for _, item in self._input)
-        requested = (name or own for (name, _), own in zip(self._input, returned, strict=True))
-        self._requested_ids = list(filter(None, requested))
+        find_returned = minted_id if include_returned else lambda _: ""
+        self._requested_ids = [
+            requested for name, item in self._input if (requested := name or find_returned(item))
+        ]
         self.history_ids: list[str] = []  # of the items that what is continued stands for
         self._stored_items: dict[str, bytes] = {}
 
@@ -223,7 +224,7 @@ class References:
             await self._fetch(repository)
         elif self._continues:
             raise self._not_found()
-        for index, (name, _) in enumerate(self._input):
+        for index, (name, _) in enumerate(self._input if self._has_names else ()):
             if name and name not in self._stored_items:
                 raise item_not_found(name, index, self._param)
 
@@ -378,7 +379,7 @@ def remove_minted_ids(body: Json) -> int:
 
     Return how many there were.
     """
-    items = [item for item in objects(body.get("input")) if minted_id(item)]
+    items = [item for item in objects(body.get("input")) if "id" in item and minted_id(item)]
     for item in items:
         del item["id"]
     return len(items)

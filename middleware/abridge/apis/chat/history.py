@@ -48,7 +48,7 @@ ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
 
 _NAMES = frozenset({*ABRIDGE_FIELDS, *REASONING_FIELDS, LITELLM_COPIES})
 
-_STATE_NAMES = frozenset({STATE_FIELD, "tool_calls"})
+_TURN_NAMES = _NAMES | {STATE_FIELD, "tool_calls"}
 
 _BLOB_FIELDS = (*LIST_FIELDS, "content")
 
@@ -283,8 +283,9 @@ def read_turn(message: Json) -> Turn:
     if role != "assistant":
         answers = string(message.get("tool_call_id"))
         return Turn(role, flatten_content(content), answers_call=answers, items=[message])
-    if _STATE_NAMES.isdisjoint(message) and _is_bare(message):
-        return Turn(role, read_answer(message), is_plain=True, items=[message])
+    if _TURN_NAMES.isdisjoint(message) and is_plain(content):
+        text = content or string(message.get("refusal"))
+        return Turn(role, text, is_plain=True, items=[message])
     holders = list_state_holders(message)
     return Turn(
         role,
