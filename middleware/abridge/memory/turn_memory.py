@@ -65,19 +65,11 @@ class TurnMemory:
         self.requires_reasoning = requires_reasoning
         """Upstream's API refuses calls, while they are answered, without the reasoning before
         them."""
-        self.is_read = is_read
+        self.can_remember = is_read and bool(tags) and route_memory.store is not None
+        self.can_seal = bool(tags) and self.sealer is not None
+        """Anything of this request's answer can be remembered, or sealed."""
         self.prefix = PrefixDigest()
         self.work = work
-
-    @property
-    def can_remember(self) -> bool:
-        """True if anything of this request's answer can be remembered."""
-        return self.is_read and self.owner is not None and self.route_memory.store is not None
-
-    @property
-    def can_seal(self) -> bool:
-        """True if anything of this request's answer can be sealed."""
-        return self.owner is not None and self.sealer is not None
 
     def note_history(self, history: History) -> None:
         """Note what precedes the answer, of a history that is not rewritten."""
