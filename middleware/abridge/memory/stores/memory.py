@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
-from cachetools import TTLCache
+from cachetools import Cache, TTLCache
 
 from abridge.caches import MARKS
 from abridge.memory.stores.store import (
@@ -63,7 +63,7 @@ class MemoryBackend:
         return int(self._values.currsize)
 
     def may_hold(self, turn_key: bytes) -> bool:
-        return ("original", turn_key) in self._values
+        return Cache.__contains__(self._values, ("original", turn_key))  # expired or not
 
     async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]:
         with self._values.timer as now:  # else each lookup asks for the time again and again
