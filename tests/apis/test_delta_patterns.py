@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, count, pairwise
+from math import inf
 from typing import Any, cast
 
 import pytest
@@ -31,7 +32,14 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.sse import FrameDecoder
 from abridge.core.answer import Part
-from abridge.core.events import Alike, ContentDelta, DeltaRun, Event, split_run
+from abridge.core.events import (
+    Alike,
+    ContentDelta,
+    DeltaRun,
+    Event,
+    ReasoningDelta,
+    split_run,
+)
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 from abridge.stages.thinking import Accepts
@@ -623,16 +631,18 @@ def write_all(
     by_patterns: bool,
     api: str = "chat",
     together: bool = False,
+    room: float = 0,
 ) -> list[bytes]:
-    """Return what goes out for each of these frames, or for all of them if they come together."""
+    """Return what goes out for each of these frames, or for all of them if they come together; with
+    `room` for reasoning that is gathered."""
     reader = APIS[api].reader(AUTO, display, LIMIT)
     writer = APIS[api].writer(AUTO, display, None, LIMIT)
     with nothing_random(by_patterns=by_patterns):
-        frame_reader = FrameReader(reader, display)
-        return [
-            b"".join(map(writer.write, read_events(frame_reader, piece)))
-            for piece in ([frames] if together else [[sent] for sent in frames])
-        ]
+        frame_reader = FrameReader(reader, display, (lambda _: room) if room else None)
+        pieces = [frames] if together else [[sent] for sent in frames]
+        read = [list(read_events(frame_reader, piece)) for piece in pieces]
+        read += [frame_reader.release()] if room else []
+        return [b"".join(map(writer.write, events)) for events in read]
 
 
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN])
@@ -649,6 +659,32 @@ def test_deltas_that_come_together_go_out_as_if_each_were_parsed(
     ]
     slow, fast = ([*map(parse_frame, FrameDecoder(1 << 20).feed(out))] for out in sent)
     assert fast == slow
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("display", [REPLACED, HIDDEN])
+@given(data=st.data())
+def test_reasoning_that_no_client_is_told_of_may_be_gathered(
+    api: str, display: Display, data: st.DataObject
+) -> None:
+    frames, room = data.draw(streams(api)), data.draw(st.sampled_from([1, 20, inf]))
+    frames = [*CREATED, *frames] if api == "responses" else frames
+    each, gathered = (
+        b"".join(write_all(frames, display, by_patterns=True, api=api, room=one))
+        for one in (0, room)
+    )
+    assert gathered == each
+
+
+@pytest.mark.parametrize(("room", "told"), [(8, [8, 8, 1]), (1, [1] * 17), (inf, [17])])
+def test_reasoning_is_gathered_while_there_is_room(room: float, told: list[int]) -> None:
+    frames = [chunk({"reasoning_content": "x"})] * 20
+    reader = FrameReader(CHAT.reader(AUTO, HIDDEN, LIMIT), HIDDEN, lambda _: room)
+    events = [event for sent in frames for event in read_events(reader, [sent])]
+    events += reader.release()
+    found = [len(event.text) for event in events if isinstance(event, ReasoningDelta)]
+    assert found == [1, 1, 1, *told]
+    assert reader.release() == []
 
 
 def test_few_numbers_of_responses_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

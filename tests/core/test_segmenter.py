@@ -185,6 +185,19 @@ def test_any_split_of_the_text_gives_the_same_cuts(text: str, places: list[int])
     assert split.end_stretch() == whole.end_stretch()
 
 
+@given(st.lists(st.text("a我 .\n", max_size=30), max_size=30), st.sampled_from([60, 10_000]))
+def test_nothing_is_done_about_a_text_for_which_there_is_room(
+    pieces: list[str], max_chars: int
+) -> None:
+    made, gathered = segmenter(max_chars=max_chars), list[str]()
+    for piece in pieces:
+        fits = text_size(piece) < made.room
+        found = made.feed(piece)
+        gathered.append(piece)
+        assert not fits or (found == [] and made._pieces[-len(gathered) :] == gathered)
+        gathered = gathered if fits else []
+
+
 @given(st.text(max_size=500))
 def test_nothing_is_lost_but_a_short_rest(text: str) -> None:
     found = "".join(cuts(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from copy import deepcopy
 from dataclasses import replace
+from math import inf
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.plan import SummaryPlan
+from abridge.core.segmenter import text_size
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SequencerDriver
@@ -134,6 +136,25 @@ def test_what_is_passed_on_is_what_would_be_emitted(
     driver = ComparingDriver(plan)
     play(driver, lanes, data, ok=ok)
     assert driver.became == driver.would_become
+
+
+class GatheringDriver(ComparingDriver):
+    """Checks that nothing comes of reasoning for which there is room but that it is emitted."""
+
+    def upstream(self, *events: Event) -> None:
+        room, before = self.sequencer.room_for(events[0]), state_of(self.sequencer)
+        super().upstream(*events)
+        size = text_size(events[0].text) if isinstance(events[0], ReasoningDelta) else inf
+        if len(events) == 1 and size < room:
+            assert (self.taken, state_of(self.sequencer)) == ([*events], before)
+
+
+@given(runs())
+def test_nothing_comes_of_reasoning_for_which_there_is_room(
+    run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
+) -> None:
+    plan, lanes, ok, data = run
+    play(GatheringDriver(plan), lanes, data, ok=ok)
 
 
 def play(

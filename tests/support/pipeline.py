@@ -130,12 +130,12 @@ class Pipeline:
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
         self.reader = reader(self.profile, self.display, self.limit)
-        self.frames = FrameReader(self.reader, self.display)
         self.writer = self._writer()
         self.attribution = self.api.follow_calls(self.display)
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
         self.sequencer = Sequencer(plan)
+        self.frames = FrameReader(self.reader, self.display, self.sequencer.room_for)
         self.out = bytearray()
         self._end: ResponseEnded | None = None
 
@@ -168,7 +168,10 @@ class Pipeline:
         if frame.startswith(b":") and sse.frame_data(frame) is None:
             self.out += b"" if self.display.hides_raw else frame
             return
-        self.sequence(self.frames.read([frame])[0])
+        place = 0
+        while place < 1:
+            events, place = self.frames.read([frame])
+            self.sequence(events)
 
     def burst(self, data: bytes) -> bytes:
         """Pass a stream that arrives in one piece."""
@@ -181,7 +184,7 @@ class Pipeline:
         return bytes(self.out)
 
     def close(self, error: ErrorDetail | None = None) -> None:
-        self.sequence(self.reader.end(error))
+        self.sequence([*self.frames.release(), *self.reader.end(error)])
 
     def whole(self, body: bytes) -> bytes:
         self._streams = False

@@ -27,6 +27,7 @@ from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
 from abridge.core.events import JOINED, Alike, DeltaRun, Event, ReasoningDelta, next_delta
+from abridge.core.segmenter import text_size
 from abridge.stages.thinking import Accepts, accept_any
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ MAX_UNUSED = 16
 MAX_FRAME = 4096
 """The longest frame, in bytes, of which a pattern is kept."""
 
-MAX_DIGITS = 18
-"""Digits of the longest number that varies: one that fits 64 bits, whatever it is."""
+MAX_GATHERED = 512
+"""Characters of reasoning that no client is told of which are gathered before they are told."""
 
-ZERO = ord("0")
+_NUMBER = re.compile(rb"0|[1-9]\d{0,17}")
+"""A number that varies: one that fits 64 bits, whatever it is."""
 
 _VALUE = re.compile(rb'\s*+:\s*+(?:"((?:[^"\\]++|\\.)*+)"|(\d{1,18}+)(?=\s*+[,}]))')
 
@@ -81,26 +83,61 @@ class Continuation(NamedTuple):
 class FrameReader:
     """Read the frames of one stream: by the patterns of its deltas, and else by a reader. Where raw
     reasoning is hidden, each frame that goes out is written anew, also one that looks like
-    upstream's."""
+    upstream's. Reasoning that no client is told of is gathered, also frame by frame, while there is
+    `room`: so much may go on from an event before anything comes of it. `release` ends that.
+    """
 
-    def __init__(self, reader: Reader, display: Display) -> None:
+    def __init__(
+        self, reader: Reader, display: Display, room: Callable[[Event], float] | None = None
+    ) -> None:
         self._reader = reader
         self._rewrites = display.hides_raw
         self._drops_reasoning = display.hides_raw and not display.show_raw
         self._patterns: list[_Pattern] = []
         self._unused = 0
+        self._room_for = None if display.show_raw or display.tells_progress else room
+        self._silent: _Pattern | None = None  # that of the last frame, if no client is told of it
+        self._gathered: list[str] = []
+        self._room = 0.0  # for more of it
 
     def read(self, frames: Sequence[bytes], place: int = 0) -> tuple[list[Event], int]:
         """Read the frame at a place, with those after it that its event can tell, too; return the
         place of the next."""
+        if self._silent is not None and (told := self._gather(self._silent, frames, place)):
+            return told
         for pattern in self._patterns:
             text, out = pattern.take(frames[place])
             if text:
                 self._unused = 0
+                if self._room_for is not None and type(pattern.event) is ReasoningDelta:
+                    self._silent = pattern
                 if place + 1 < len(frames) and type(pattern.event) in JOINED:
                     return pattern.tell_run(DeltaRun([text], [out]), frames, place + 1)
                 return [pattern.tell(text, out)], place + 1
         return self._parse(frames[place]), place + 1
+
+    def _gather(
+        self, silent: _Pattern, frames: Sequence[bytes], place: int
+    ) -> tuple[list[Event], int] | None:
+        """Gather the text of a frame that comes alone, if it goes on with what no client is told
+        of. Else tell what was gathered, before it is read; None if nothing was."""
+        text, _ = silent.take(frames[place]) if len(frames) == 1 else _NOTHING
+        if not text:
+            told, self._silent = self.release(), None
+            return (told, place) if told else None
+        if not self._gathered and self._room_for is not None:
+            self._room = min(MAX_GATHERED, self._room_for(silent.event))
+        self._gathered.append(text)
+        self._room -= text_size(text)
+        return ([] if self._room > 0 else self.release()), place + 1
+
+    def release(self) -> list[Event]:
+        """Return the event of what was gathered, if anything was."""
+        if self._silent is None or not self._gathered:
+            return []
+        text, frame = "".join(self._gathered), self._silent.event.frame
+        self._gathered = []
+        return [self._silent.tell(text, frame and b"")]
 
     def _parse(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern, and learn its pattern if the next may be like it."""
@@ -110,12 +147,13 @@ class FrameReader:
             if type(event) is ReasoningDelta and event.frame and event.text:
                 event.frame = b""  # no client is told
         found = reader.continuation
-        if found is None or len(events) != 1 or not _is_delta(events[0], found.text):
+        delta = events[0] if len(events) == 1 else None
+        if not (found and delta and next_delta(delta, found.text, delta.frame) == delta):
             self._patterns = []  # something may have begun or ended
             return events
-        self._patterns = [old for old in self._patterns if old.may_stay_beside(events[0])]
+        self._patterns = [old for old in self._patterns if old.may_stay_beside(delta)]
         if reader.dropped == dropped:
-            self._learn(frame, events[0], found)
+            self._learn(frame, delta, found)
         return events
 
     def _learn(self, frame: bytes, event: Event, found: Continuation) -> None:
@@ -126,10 +164,6 @@ class FrameReader:
         pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
-
-
-def _is_delta(event: Event, text: str) -> bool:
-    return next_delta(event, text, event.frame) == event
 
 
 _NO_TEXT = "", 0
@@ -249,9 +283,7 @@ class _Pattern:
                     return _NO_TEXT
                 if is_text:
                     text, text_start = value, start - 1
-            elif not frame[start:end].isdigit() or end - start > (
-                MAX_DIGITS if frame[start] != ZERO else 1
-            ):
+            elif not _NUMBER.fullmatch(frame, start, end):
                 return _NO_TEXT
             start = end + len(rest)
         if not self.closing:

@@ -9,6 +9,7 @@ writes; one that passes as upstream wrote it has what upstream gave it.
 
 from __future__ import annotations
 
+from io import BytesIO
 from secrets import token_urlsafe
 
 from abridge.apis.json import dumps, objects
@@ -25,10 +26,9 @@ PADDING_FIELDS = (
 )
 """Fields that pad a frame, and say nothing."""
 
-_BATCH = 64
-"""Paddings that are made of one call for random bytes, which costs more than a padding."""
+_BATCH = 1024  # random bytes that are asked for at once: each call costs more than a padding
 
-_unused: list[bytes] = []
+_random = BytesIO()  # their characters, read as far as they were used
 
 
 def wants_obfuscation(body: Json) -> bool:
@@ -63,10 +63,9 @@ def _encoded_size(value: object) -> int:
 
 def fill_up(size: int) -> bytes:
     """Return random characters that fill up a size to a multiple of `BLOCK`."""
-    try:
-        padding = _unused.pop()
-    except IndexError:
-        text = token_urlsafe(_BATCH * BLOCK).encode()
-        _unused.extend(text[end - BLOCK : end] for end in range(BLOCK, len(text), BLOCK))
-        padding = _unused.pop()
-    return padding[: -size % BLOCK]
+    missing = -size % BLOCK
+    while len(padding := _random.read(missing)) < missing:
+        _random.seek(0)
+        _random.write(token_urlsafe(_BATCH).encode())
+        _random.seek(0)
+    return padding

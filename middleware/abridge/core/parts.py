@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from math import inf
 from typing import TypeAlias
 
 from abridge.core.by_number import ByNumber
@@ -172,6 +173,13 @@ class ReasoningItem:
         if self.title_splitter is not None:
             return self._cut_at_titles(self.title_splitter.feed(text))
         return self.segmenter.feed(text)
+
+    @property
+    def room(self) -> float:
+        """The size of reasoning that is only gathered."""
+        if self.is_arriving and (self.is_native or self.title_splitter is not None):
+            return 0
+        return self.segmenter.room if self.is_arriving and not self.has_native_summary else inf
 
     def _cut_at_titles(self, pieces: list[NativePiece]) -> list[Cut]:
         """Return what is to be translated by now: each title begins a part, and a paragraph where

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 WIDE_CHAR_SIZE = 2.5
 """Size of a Chinese, Japanese or Korean character: a model needs 0.6 tokens for one, and a quarter
@@ -94,6 +94,12 @@ class Segmenter:
         self._before = ""
         self.cut_count = 0
 
+    @property
+    def room(self) -> float:
+        """The size of a text for which nothing is done but that it is kept."""
+        until_cut = self._cut_size + self._rest_size - self._size if self._live else inf
+        return min(until_cut, self._max_chars - self._length)
+
     def feed(self, text: str) -> list[Cut]:
         """Add reasoning and return the cuts that are complete."""
         if len(text) > SLICE_CHARS:
@@ -117,14 +123,11 @@ class Segmenter:
         ):
             gathered = self._join()
             position = _find_cut(gathered, self._cut_size)
-            if position is None or self._too_little_follows(gathered, position):
+            if position is None or text_size(gathered[position:]) < self._rest_size:
                 break
             cuts.append(self._make_cut(gathered[:position]))
             self._keep(gathered[position:])
         return cuts
-
-    def _too_little_follows(self, text: str, position: int) -> bool:
-        return self._rest_size > 0 and text_size(text[position:]) < self._rest_size
 
     def end_stretch(self) -> Cut | None:
         """End the stretch and return its rest as a cut, or None if the rest is too short.

@@ -122,6 +122,13 @@ class Sequencer:
         """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
         return self._lanes.deadline if self.holding else None
 
+    def room_for(self, event: Event) -> float:
+        """Return the size of the reasoning that may go on from an event before something comes of
+        it: so much may be fed at once."""
+        lane = self._lanes[event.lane]
+        item = lane.items.get(event.item) if isinstance(event, ReasoningDelta) else None
+        return 0 if item is None or lane.queue or self._budget.is_limited else item.room
+
     # Input
 
     def pass_on(self, events: Iterable[Event]) -> list[ItemCut] | None:

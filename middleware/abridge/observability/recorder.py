@@ -23,7 +23,6 @@ from abridge.core.events import (
     ResponseStarted,
     SummaryPartAdded,
     SummaryPartDone,
-    SummaryTextDelta,
     ToolCallDelta,
     UsageReported,
     said_text,
@@ -83,9 +82,8 @@ class ExchangeRecorder:
 
     def note_held(self, held_bytes: int) -> None:
         """Update the gauge of the bytes of the answer that wait."""
-        if held_bytes != self._held_bytes:
-            self._metrics.held_bytes.inc(held_bytes - self._held_bytes)
-            self._held_bytes = held_bytes
+        self._metrics.held_bytes.inc(held_bytes - self._held_bytes)
+        self._held_bytes = held_bytes
 
     def abandon(self) -> None:
         """Release the gauges without recording a result: the request is sent again."""
@@ -120,10 +118,7 @@ class ExchangeRecorder:
     def _take_part_added(self, event: SummaryPartAdded, now: float) -> None:
         part = self._parts[event.lane, event.item, event.index] = ShownPart(now)
         self.record.parts.append(part)
-
-    def _take_part_text(self, _event: SummaryTextDelta, now: float) -> None:
-        if self.record.first_summary is None:
-            self.record.first_summary = now
+        self.record.first_summary = self.record.parts[0].began  # it begins with text
 
     def _take_part_done(self, event: SummaryPartDone, now: float) -> None:
         self._parts[event.lane, event.item, event.index].ended = now
@@ -149,7 +144,6 @@ class ExchangeRecorder:
         ReasoningDelta: _take_reasoning,
         **dict.fromkeys((ContentDelta, RefusalDelta, ToolCallDelta), _take_piece),
         SummaryPartAdded: _take_part_added,
-        SummaryTextDelta: _take_part_text,
         SummaryPartDone: _take_part_done,
         ResponseStarted: _take_start,
         UsageReported: _take_usage,

@@ -232,12 +232,9 @@ async def choose_summary_language(draft: RequestDraft, context: StepContext) -> 
         return draft
     if language == AUTO:
         field = context.request.api.conversation_field
-        language = await context.work.run(_users_language, draft.body, field)
+        text = await context.work.run(last_user_text, draft.body, field)
+        language = await context.work.run(detect_language, text)
     return replace(draft, summary_language=language)
-
-
-def _users_language(body: Json, field: str) -> str | None:
-    return detect_language(last_user_text(body, field))
 
 
 async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:

@@ -68,7 +68,7 @@ class _TriedAnswer:
             return
         if self._failure is None:
             self._withheld.append(message)
-            if _body_size(self._withheld) > MAX_ERROR_BYTES:
+            if sum(len(one.get("body", b"")) for one in self._withheld) > MAX_ERROR_BYTES:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
@@ -128,7 +128,3 @@ def _error_body(messages: list[Message]) -> bytes:
         return Inflater(encoding, MAX_ERROR_BYTES).feed(body) if can_inflate(encoding) else b""
     except ValueError:
         return b""
-
-
-def _body_size(messages: list[Message]) -> int:
-    return sum(len(message.get("body", b"")) for message in messages)

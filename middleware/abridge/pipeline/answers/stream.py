@@ -18,7 +18,6 @@ from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -48,9 +47,9 @@ class StreamAnswer(Answer):
     def __init__(
         self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
     ) -> None:
-        self._plan = context.plan
-        self._frames = _read_frames_of(context.plan)
+        self._plan = plan = context.plan
         self._client, self._runner = context.client, context.runner
+        self._frames = FrameReader(plan.reader, plan.display, self._runner.sequencer.room_for)
         self._context = context
         self._unnamed: list[bytes] = []  # the first frames, until one names the model
         self._inflate = inflate
@@ -62,6 +61,12 @@ class StreamAnswer(Answer):
         headers = drop_headers(start["headers"], BODY_HEADERS)
         headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
+        self._client.on_leave = self._leave
+
+    def _leave(self) -> None:
+        """Record what was read, and stop: the client has left."""
+        self._runner.feed(self._frames.release())
+        self._runner.stop()
 
     def feed(self, data: bytes) -> None:
         if self._ended:
@@ -157,8 +162,8 @@ class StreamAnswer(Answer):
 
     def _take_unnamed(self, model: str) -> list[bytes]:
         """Name the model, and return the frames that have waited."""
-        self._plan = self._context.name_model(model)
-        self._frames = _read_frames_of(self._plan)
+        self._plan = plan = self._context.name_model(model)
+        self._frames = FrameReader(plan.reader, plan.display, self._runner.sequencer.room_for)
         frames, self._unnamed = self._unnamed, []
         return frames
 
@@ -182,6 +187,7 @@ class StreamAnswer(Answer):
     async def _read_in_turns(self, frames: list[bytes]) -> None:
         """Read frames of which one is large: it may hold as many events as a whole stream. It is
         read in the thread for such work, and its events are fed in turns."""
+        self._runner.feed(self._frames.release())
         for frame in frames:
             if self._ended:
                 break
@@ -215,11 +221,12 @@ class StreamAnswer(Answer):
     def _last_events(self, error: ErrorDetail | None) -> list[Event]:
         """Return the events with which the Reader ends the response. It may fail at what it
         repeats of upstream's."""
+        gathered = self._frames.release()
         try:
-            return self._plan.reader.end(error)
+            return gathered + self._plan.reader.end(error)
         except Exception as failure:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a response could not be ended: %s", type(failure).__name__)
-            return [FAILED]
+            return [*gathered, FAILED]
 
     def _replace_unwritable(self, event: Event, error: RecursionError) -> bytes:
         """Return the bytes for an event that is nested too deep to be written anew: those it came
@@ -234,7 +241,3 @@ class StreamAnswer(Answer):
     def _close_when_done(self) -> None:
         if self.passed_ok is None and self._runner.sequencer.done:
             self._client.close()
-
-
-def _read_frames_of(plan: ExchangePlan) -> FrameReader:
-    return FrameReader(plan.reader, plan.display)
