@@ -82,8 +82,9 @@ class ExchangeRecorder:
 
     def note_held(self, held_bytes: int) -> None:
         """Update the gauge of the bytes of the answer that wait."""
-        self._metrics.held_bytes.inc(held_bytes - self._held_bytes)
-        self._held_bytes = held_bytes
+        if held_bytes != self._held_bytes:
+            self._metrics.held_bytes.inc(held_bytes - self._held_bytes)
+            self._held_bytes = held_bytes
 
     def abandon(self) -> None:
         """Release the gauges without recording a result: the request is sent again."""
