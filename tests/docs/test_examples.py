@@ -46,9 +46,9 @@ NODE, AI_SDK = shutil.which("node"), os.environ.get("AI_SDK")
 
 QUESTION = "How many primes are below 100?"
 TITLES = (
-    "**Serving roast chicken**",
-    "**Concluding that the chicken sets the pace**",
-    "**Working out when to start what on one evening**",
+    "**Serving roast chicken, gratin, beans and a tart to six people**",
+    "**Noting that the gratin should stand for 10 minutes**",
+    "**Concluding that the first job of the day is the pastry**",
 )
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails

@@ -380,15 +380,18 @@ class Checks:
 
     def _make_title(self) -> Iterator[str]:
         """Make a title of what is shown below it, and show both."""
-        from abridge.summarizers.extractive.titles.make import (  # noqa: PLC0415 -- many patterns
+        from abridge.summarizers.extractive.titles.make import (  # noqa: PLC0415 -- many words
             make_title,
         )
+        from abridge.summarizers.extractive.titles.rating import TitleSource  # noqa: PLC0415 -- the same
 
         if self._style.title_only and self._rejected_title:
             self._waiting = [self._rejected_title]
         if not self._waiting:
             return
-        self._title = make_title(self._waiting, [], self._passage.titles)
+        self._title = make_title(
+            [TitleSource(text) for text in self._waiting], self._passage.titles
+        )
         yield f"**{self._title}**"
         if not self._style.title_only:
             yield from self._release()

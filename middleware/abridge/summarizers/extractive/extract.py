@@ -13,9 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from itertools import chain
 from traceback import format_tb
 from weakref import WeakKeyDictionary
 
@@ -29,12 +27,14 @@ from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.scoring import Candidate, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 from abridge.summarizers.extractive.titles.make import make_title
+from abridge.summarizers.extractive.titles.rating import TitleSource
 from abridge.summarizers.extractive.words import topic_words
 from abridge.work import Work
 
 MAX_INPUT_CHARS = 20_000  # that are read: a third from the head, the rest from the tail
-FIRST_SENTENCES = 2  # of a passage, of which a title may be made also if they are not shown
-MAX_FIRST_SENTENCES = 5  # the same of the first passage, which mostly states the task
+MAX_TITLE_SOURCES = 12  # sentences of a passage that are read for a title
+FIRST_SENTENCES = 5  # of them from the beginning, which mostly states the task
+MAX_HEADINGS = 12  # of a passage, that are read for a title
 MAX_TOLD_PARTS = 20  # the latest parts, whose sentences are not said again
 SHORT_CHARS = 4000  # of a passage that takes at most some 12 ms, in letters 6 ms
 STEP_SENTENCES = 16  # that are judged at once
@@ -111,14 +111,36 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
         yield summary
         return
     yield ""
-    headings = [sentence.text for sentence in sentences if sentence.is_heading]
-    body = [one.tied for one in chosen]
-    first = candidates[: FIRST_SENTENCES if passage.told else MAX_FIRST_SENTENCES]
-    theme = Counter(chain.from_iterable(one.words for one in candidates))
-    opening = [one.tied for one in first]
-    title = make_title(body, headings, passage.titles, opening, theme, privacy=privacy)
+    private = {one.text for one in sentences if privacy.covers(one.text)}
+    headings = [one.text for one in sentences if one.is_heading and one.text not in private]
+    sources = _sources(candidates, chosen, headings)
+    title = make_title(sources, passage.titles, is_last=passage.last, private=private)
     title = f"**{title}**"
     yield f"{title}\n\n{summary}" if summary and not style.title_only else title
+
+
+def _sources(
+    candidates: Sequence[Candidate], chosen: Sequence[Candidate], headings: Sequence[str]
+) -> list[TitleSource]:
+    """Return what a title may be made of: sentences that say something, and headings."""
+    told = {one.position for one in chosen if one.sound}
+    read = list(candidates)
+    if len(read) > MAX_TITLE_SOURCES:
+        read[FIRST_SENTENCES : FIRST_SENTENCES - MAX_TITLE_SOURCES] = []
+    return [
+        *(
+            TitleSource(
+                one.tied,
+                one.position in told,
+                one.concludes,
+                one.is_task,
+                begins=not place,
+                words=one.words,
+            )
+            for place, one in enumerate(read)
+        ),
+        *(TitleSource(text, headings=len(headings)) for text in headings[:MAX_HEADINGS]),
+    ]
 
 
 def extract_or_nothing(passage: Passage) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from abridge.lazy_re import lazy_compile
+from abridge.summarizers.extractive.openings import capitalize
+from abridge.summarizers.extractive.titles.lexicon import PRONOUN
+
+if TYPE_CHECKING:
+    from abridge.summarizers.extractive.titles.phrases import Words
 
 MAX_TITLE_CHARS = 72
-MAX_TITLE_WORDS = 10
-MAX_CLAUSE_TITLE_WORDS = 12  # of one that tells a question or a result
+MAX_TITLE_WORDS = 13
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
 _WIDE_LETTER = lazy_compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word
@@ -27,11 +31,62 @@ _SECRET = lazy_compile(
 )
 
 
-class Draft(NamedTuple):
-    """A title that might be used, and how good it is."""
+_PAIRS = (("(", ")"), ("“", "”"), ("«", "»"), ("（", "）"), ("「", "」"))
 
-    text: str
-    score: float
+Kind = Literal[
+    "task",  # what the user wants done
+    "intent",  # what the reasoning is going to do
+    "purpose",  # what a sentence that begins with "to" is for
+    "note",  # an order
+    "doing",  # what begins with a gerund
+    "asked",  # what the user asks
+    "question",  # what the reasoning asks
+    "wondered",  # a question within a sentence
+    "topic",  # what is named as one
+    "wanted",  # what the user wants
+    "place",  # a file or function that is looked at
+    "concluded",
+    "stated",
+    "supposed",
+    "result",
+    "noun",
+    "again",  # what an earlier title is about
+]
+FINDINGS: frozenset[Kind] = frozenset({"concluded", "stated"})
+CLAUSES = FINDINGS | {"supposed"}
+
+Loss = Literal["", "cut", "halved", "broken"]
+"""What a phrase loses by the words after its end: nothing, something, what belongs to it, the rest
+of a formula or a sentence."""
+
+
+class Draft(NamedTuple):
+    """A title that might be used: a form, and the words that are put into it."""
+
+    kind: Kind
+    form: str
+    words: Words
+    start: int
+    end: int
+    loss: Loss = ""
+
+    @property
+    def thing(self) -> str:
+        return self.words.text(self.start, self.end)
+
+    @property
+    def title(self) -> str:
+        return capitalize(self.form.format(self.thing))
+
+    @property
+    def points(self) -> bool:
+        """Return true if a pronoun is among its words."""
+        return self.words.span(self.start, self.end) & PRONOUN != 0
+
+    @property
+    def size(self) -> int:
+        """The number of its words."""
+        return self.end - self.start + self.form.count(" ")
 
 
 def is_presentable(title: str) -> bool:
@@ -42,8 +97,9 @@ def is_presentable(title: str) -> bool:
         and not _FORBIDDEN_CHARS.search(title)
         and not _NOT_FOR_TITLES.search(title.lower())
         and not _SECRET.search(title)
+        and title.count(" ") < MAX_TITLE_WORDS
         and title.count('"') % 2 == 0
-        and title.count("“") == title.count("”")
+        and all(title.count(opening) == title.count(closing) for opening, closing in _PAIRS)
     )
 
 

@@ -2,59 +2,46 @@
 
 from __future__ import annotations
 
+from abridge.summarizers.extractive.titles import lexicon as does
+from abridge.summarizers.extractive.titles.lexicon import lexicon
 from abridge.summarizers.extractive.titles.patterns import Pattern, patterns
-from abridge.summarizers.extractive.titles.phrases import Grammar
-from abridge.summarizers.extractive.words import words_of
 
-_ROMANCE = Grammar(
-    links=words_of(
-        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
-        " qui dont où si comme car parce lorsque quand afin puis avant après pendant selon del al"
-        " por para con sin sobre hasta desde y pero quien cuyo donde como porque cuando según"
-        " mientras antes después cuánto cuál cómo qué do da dos das em no na nos nas com sem até"
-        " mas quem cujo onde quando segundo ao pelo pela quanto qual di della dei degli delle"
-        " dello alla ai nel nella dal dalla per senza su sul sulla tra fra ed ma che chi cui dove"
-        " se come perché quale"
-    ),
-    weak=words_of(
-        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très est sont"
-        " a d el los las una unos unas lo este esta estos estas mi mis tu sus más muy es o os as"
-        " um uma uns umas esse essa meu minha seu sua mais muito é são il i gli uno questo questa"
-        " mio mia suo più molto è sono e"
-    ),
-    ends=frozenset(),
-    pronouns=words_of(
-        "elle ils elles cela ça ceci lui moi toi nous vous je celui celle él ella ellos ellas"
-        " esto eso aquello me te yo tú ele ela eles elas isto isso aquilo lhe nós eu você egli lei"
-        " loro esso ciò ti ci vi io noi voi"
-    ),
-    persons=words_of("il elle ils elles él ella ellos ellas ele ela eles elas egli lei loro"),
-    vague=words_of(
-        "réponse question problème utilisateur fait cas chose choses points cosas coisas"
-        " puntos cose"
-        " façon exemple première même suite"
-        " respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma resposta"
-        " pergunta usuário coisa exemplo primeiro mesmo risposta domanda utente modo esempio primo"
-        " stesso"
-    ),
-    clauses=words_of(
-        "si combien comment pourquoi quand où quel quelle quels quelles cómo cuánto cuánta cuántos"
-        " cuántas qué cuándo cuál se como quanto quanta quantos quantas quando qual quale perché "
-        "come"
-    ),
-    breaks=words_of(
-        "mais car parce pero porque aunque sino mas porém ma perché dove quien qui cuyo dont "
-        "donde où"
-    ),
-    finite=words_of(
-        "est sont a ont était peut peuvent doit doivent reste restent faut suffit coûte donne n'est"
-        " es son está están tiene tienen era puede pueden debe deben queda quedan paga pagan cuesta"
-        " basta sirve falta falten fue hay vale é são está estão tem têm pode podem deve devem fica"
-        " ficam custa basta foi è sono ha hanno può possono deve devono costa resta bastano "
-        "serve no não non ne"
-    ),
-    adverbs=words_of("no não non ne ya también todavía déjà aussi já também già anche"),
-)
+_ROMANCE = lexicon(
+    (does.LINK, ("de du des à au aux en dans par pour avec sans sur sous entre vers chez"
+                 " et ou mais que qui dont où si comme car parce lorsque quand afin puis"
+                 " avant après pendant selon del al por para con sin sobre hasta desde y"
+                 " pero quien cuyo donde como porque cuando según mientras antes después"
+                 " cuánto cuál cómo qué do da dos das em no na nos nas com sem até mas quem"
+                 " cujo onde quando segundo ao pelo pela quanto qual di della dei degli"
+                 " delle dello alla ai nel nella dal dalla per senza su sul sulla tra fra"
+                 " ed ma che chi cui dove se come perché quale")),
+    (does.WEAK, ("le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs"
+                 " plus très est sont a d el los las una unos unas lo este esta estos estas"
+                 " mi mis tu sus más muy es o os as um uma uns umas esse essa meu minha seu"
+                 " sua mais muito é são il i gli uno questo questa mio mia suo più molto è"
+                 " sono e")),
+    (does.PRONOUN, ("elle ils elles cela ça ceci lui moi toi nous vous je celui celle él"
+                    " ella ellos ellas esto eso aquello me te yo tú ele ela eles elas isto"
+                    " isso aquilo lhe nós eu você egli lei loro esso ciò ti ci vi io noi"
+                    " voi")),
+    (does.VAGUE, ("réponse question problème utilisateur fait cas chose choses points"
+                  " cosas coisas puntos cose façon exemple première même suite respuesta"
+                  " pregunta problema usuario caso cosa forma ejemplo primera mismo misma"
+                  " resposta pergunta usuário coisa exemplo primeiro mesmo risposta domanda"
+                  " utente modo esempio primo stesso")),
+    (does.ASKING, ("si combien comment pourquoi quand où quel quelle quels quelles cómo"
+                   " cuánto cuánta cuántos cuántas qué cuándo cuál se como quanto quanta"
+                   " quantos quantas quando qual quale perché come")),
+    (does.BREAK, ("mais car parce pero porque aunque sino mas porém ma perché dove quien"
+                  " qui cuyo dont donde où")),
+    (does.FINITE, ("est sont a ont était peut peuvent doit doivent reste restent faut"
+                   " suffit coûte donne n'est es son está están tiene tienen era puede"
+                   " pueden debe deben queda quedan paga pagan cuesta basta sirve falta"
+                   " falten fue hay vale é são estão tem têm pode podem deve devem fica"
+                   " ficam custa foi è sono ha hanno può possono devono costa resta bastano"
+                   " serve no não non ne")),
+    (does.ADVERB, "no não non ne ya también todavía déjà aussi já também già anche"),
+)  # fmt: skip
 """What a phrase ends with, and how it goes on, is alike in these languages."""
 
 
@@ -96,7 +83,10 @@ _SO = (
     "|por isso|em resumo|quindi|dunque|perciò|pertanto|in conclusione|allora"
 )
 
-_ROMANCE_ARTICLES = "les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli |uno "
+_ROMANCE_NOUN = (
+    r"\b(?P<object>(?i:les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli "
+    r"|uno )[a-zà-ÿ]{4,})(?!\w)"
+)
 
 
 def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
@@ -104,14 +94,13 @@ def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
     drawn = rf"^(?:{_SO})[, ]+"
     claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return (
-        *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.6)),
-        *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
-        *patterns(_ROMANCE, (drawn, claim, 4.0), cut="clause", late=True),
         *patterns(
             _ROMANCE,
-            (rf"\b(?i:{_ROMANCE_ARTICLES})[a-zà-ÿ]{{4,}}(?!\w)", topic, 1.5),
-            cut="frequent",
+            (_ROMANCE_QUESTION, f"{answer} {{object}}", "question"),
+            (_ROMANCE_VERB, "{verb} {object}", "intent"),
+            (_ROMANCE_NOUN, topic, "noun"),
         ),
+        *patterns(_ROMANCE, (drawn, claim, "concluded"), cut="clause"),
     )
 
 
@@ -121,64 +110,53 @@ PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
 ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
 
 RUSSIAN = patterns(
-    Grammar(
-        links=words_of(
-            "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
-            " который которая которые которого как если когда где потому так ли почему сколько"
-        ),
-        weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
-        ends=frozenset(),
-        pronouns=words_of("он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того"),
-        vague=words_of("вопрос ответ задача"),
-    ),
+    lexicon(
+    (does.LINK, ("в во на с со из к ко по для о об от до за под при через между без и или"
+                 " но что чтобы который которая которые которого как если когда где потому"
+                 " так ли почему сколько")),
+    (does.WEAK, "не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
+    (does.PRONOUN, "он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того"),
+    (does.VAGUE, "вопрос ответ задача"),
+),
     (
         (r"\b(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
          r"|важно|попробую|пользователь (?:хочет|просит))\s*(?:(?:также|сначала|теперь|потом|просто"
          r"|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь"
          r"|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "),
         "{verb} {object}",
-        3.6,
+        "intent",
     ),
 )  # fmt: skip
 
-_GERMAN = Grammar(
+_GERMAN = lexicon(
+    (does.LINK, ("in im an am auf aus bei mit nach von vom zu zum zur für über unter vor"
+                 " gegen ohne durch um zwischen und oder bis seit pro als wie ob dass wenn"
+                 " weil bevor damit")),
+    (does.WEAK, ("der die das den dem des ein eine einen einem einer eines kein keine"
+                 " keinen nur sehr nicht diese dieser diesen mein meine seine ihre zwei"
+                 " vorher")),
+    (does.AUXILIARY, "ist sind war hat haben wird"),
+    (does.PRONOUN, ("es ich du er sie wir ihr ihn ihm ihnen mich mir dich dir uns euch"
+                    " sich man dies dieses dessen seine seinen seiner ihre ihren ihrer dazu"
+                    " damit davon daran darauf nicht kein keine keinen dass")),
+    (does.FILLER, ("auch also einfach zuerst nun jetzt erst einmal jedoch dann hier mal"
+                   " zunächst daher außerdem nochmal bloß aber trotzdem deshalb kurz genau")),
+    (does.VAGUE, ("der die das den ein eine antwort antworten euro frage grad jahr jahre"
+                  " minuten prozent stunden uhr nutzer benutzer problem fall fälle ding"
+                  " dinge weise beispiel rest ende anfang tag tage satz punkt teil text"
+                  " wort lösung")),
+    (does.ASKING, "ob warum wie welche welcher welches welchen wann was wer wo wieso"),
+    (does.BREAK, "aber denn weil sondern da obwohl falls wenn dass und damit"),
+    (does.FINITE, ("ist sind war waren hat haben hatte wird werden wurde kann können muss"
+                   " müssen soll sollte darf dürfen fällt kostet braucht passt reicht"
+                   " bleibt bleiben liegt steht stehen gilt kommt geht dauert fehlt fährt"
+                   " zahlt ergibt beträgt lag verjähren nennt")),
+    (does.ADVERB, "also daher nur dann noch immer so auch"),
     capitals=True,
-    links=words_of(
-        "in im an am auf aus bei mit nach von vom zu zum zur für über unter vor gegen ohne durch um"
-        " zwischen und oder bis seit pro als wie ob dass wenn weil bevor damit"
-    ),
-    weak=words_of(
-        "der die das den dem des ein eine einen einem einer eines kein keine keinen nur sehr nicht"
-        " diese dieser diesen mein meine seine ihre zwei vorher"
-    ),
-    ends=words_of("ist sind war hat haben wird"),
-    pronouns=words_of(
-        "es ich du er sie wir ihr ihn ihm ihnen mich mir dich dir uns euch sich man dies dieses"
-        " dessen seine seinen seiner ihre ihren ihrer dazu damit davon daran darauf nicht kein"
-        " keine keinen dass"
-    ),
-    persons=words_of("er sie man ihr ihre ihren ihrem sein seine seinen seinem"),
     measures=r" (?:nach|seit|von|vor|für|ab|bis) (?:rund |etwa |ca\. )?(?:\d[\d.,]*|zwei|drei|vier"
     r"|fünf|sechs|sieben|acht|neun|zehn|zwölf)(?: (?:Euro|Jahren|Jahre|Monaten|Monate|Wochen|Tagen"
     r"|Stunden|Minuten|Prozent|Personen|kWh|km|m))?(?= [a-zäöüß])",
-    fillers=words_of(
-        "auch also einfach zuerst nun jetzt erst einmal jedoch dann hier mal zunächst"
-        " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau"
-    ),
-    vague=words_of(
-        "der die das den ein eine antwort antworten euro frage grad jahr jahre minuten prozent "
-        "stunden uhr nutzer benutzer problem fall fälle ding dinge weise beispiel rest ende anfang "
-        "tag tage satz punkt teil text wort lösung"
-    ),
-    clauses=words_of("ob warum wie welche welcher welches welchen wann was wer wo wieso"),
-    breaks=words_of("aber denn weil sondern da obwohl falls wenn dass und damit"),
-    finite=words_of(
-        "ist sind war waren hat haben hatte wird werden wurde kann können muss müssen soll sollte "
-        "darf dürfen fällt kostet braucht passt reicht bleibt bleiben liegt steht stehen gilt "
-        "kommt geht dauert fehlt fährt zahlt ergibt beträgt lag verjähren nennt"
-    ),
-    adverbs=words_of("also daher nur dann noch immer so auch"),
-)
+)  # fmt: skip
 
 _GERMAN_VERB = (
     r"(?P<verb>(?!(?:werden|sein|haben|können|müssen|sollen|wollen|machen|sagen|wissen|denken|gehen"
@@ -192,32 +170,30 @@ GERMAN = (
         ((r"\b(?:fragt(?: mich| sich)?|wissen(?: will)?|klären|prüfen|überlegen|frage(?: ist| "
           r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
           r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
-         "Klären, {object}", 3.8),
+         "Klären, {object}", "asked"),
         ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
           r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
           r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
           rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) "
           rf"{_GERMAN_VERB}"),
-         "{object} {verb}", 3.6),
-        (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+         "{object} {verb}", "intent"),
+        (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ",
+         "Frage nach {object}", "asked"),
         ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
           r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
           r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
-         "Klären, {how} {object} {verb}", 3.5),
+         "Klären, {how} {object} {verb}", "question"),
+        (r"(?<=[a-zäöüß,\d] )(?P<object>[A-ZÄÖÜ][a-zäöüß-]{4,})(?!\w)",
+         "Zum Thema: {object}", "noun"),
     ),
     *patterns(
         _GERMAN,
         ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
           r"wäre)(?: also| daher| damit)? (?!eine? )"),
-         "Ergebnis: {object}", 4.4),
+         "Ergebnis: {object}", "result"),
         ((r"\bich (?:empfehle|rate zu|nehme|wähle|schlage)(?: also| daher| ihm| ihr)? "
           r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
-         "Empfehlung: {object}", 4.3),
-        cut="value", late=True,
-    ),
-    *patterns(
-        _GERMAN,
-        (r"(?<=[a-zäöüß,\d] )[A-ZÄÖÜ][a-zäöüß-]{4,}(?!\w)", "Zum Thema: {object}", 1.5),
-        cut="frequent",
+         "Empfehlung: {object}", "result"),
+        cut="value",
     ),
 )  # fmt: skip

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from abridge.core.language import likely_language
 from abridge.summarizers.extractive.titles import asian, european
-from abridge.summarizers.extractive.titles.english import ENGLISH
+from abridge.summarizers.extractive.titles.drafts import Draft, Kind
+from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishReader
 from abridge.summarizers.extractive.titles.patterns import Pattern
+from abridge.summarizers.extractive.titles.phrases import Words
 from abridge.summarizers.extractive.words import words_of
 
 _ENGLISH_WORDS = words_of("the is that of to and so this it are")
@@ -21,21 +23,30 @@ class Language(NamedTuple):
     last_resort: tuple[str, ...]  # titles that fit any stretch of reasoning; the last, a conclusion
     on_request: str  # the same where what may not be shown is weighed
     goes_on: str = ""  # says of a title that a stretch goes on with it
-    patterns: tuple[Pattern, ...] = ()  # the best first
-    first_patterns: tuple[Pattern, ...] = ()  # the same for the first part of all
+    patterns: tuple[Pattern, ...] = ()  # of a language that is not read word by word
+
+    def read(self, text: str, names: frozenset[str], wanted: Collection[Kind]) -> Iterator[Draft]:
+        """Yield the titles of wanted kinds that a sentence gives. `names` are those that its
+        passage has."""
+        if self is LANGUAGES["en"]:
+            yield from EnglishReader(Words(text, ENGLISH, names), wanted).read()
+            return
+        lowered = text.lower()
+        lowered = lowered if len(lowered) == len(text) else text
+        for pattern in self.patterns:
+            if pattern.kind in wanted:
+                yield from pattern.read(text, lowered)
 
 
 def _language(last_resort: str, others: str, patterns: tuple[Pattern, ...] = ()) -> Language:
-    first = tuple(pattern.in_first_part() for pattern in patterns)
-    ranked = (tuple(sorted(each, key=lambda one: -one.score)) for each in (patterns, first))
     on_request, _, goes_on = others.partition("; ")
-    return Language(tuple(last_resort.split("; ")), on_request, goes_on, *ranked)
+    return Language(tuple(last_resort.split("; ")), on_request, goes_on, patterns)
 
 
 LANGUAGES: Mapping[str, Language] = {
     "en": _language(
         "Working through the details; Weighing the options; Thinking it through; Drawing a"
-        " conclusion", "Weighing the request", ENGLISH),
+        " conclusion", "Weighing the request"),
     "ja": _language(
         "詳細の検討; 選択肢の比較; 考え方の整理; 結論の導出",
         "対応の検討; {}の続き", asian.JAPANESE),

@@ -1,61 +1,80 @@
 """A way in which sentences say what they are about, and the form of the title made of it.
 
-A pattern finds a verb and its object ("I need to compare the two plans"), or what is found ("So the
-pump is off"). Those of a task are looked for from the beginning of a part, those of a finding from
-its end.
+A pattern finds a verb and its object, or what is found. It is how titles of all languages but
+English are found, of which only the commonest turns are known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from abridge.lazy_re import lazy_compile
-from abridge.summarizers.extractive.titles.phrases import Grammar
+from abridge.summarizers.extractive.titles import lexicon as does
+from abridge.summarizers.extractive.titles.drafts import Draft, Kind
+from abridge.summarizers.extractive.titles.lexicon import Lexicon
+from abridge.summarizers.extractive.titles.phrases import Words, copied
 
-TASK_SCORE = 1.5  # for what the first part of all says of the task
-DATA_SCORE = -0.4  # for what that part states, which is often given
+_FIRST_WORD = re.compile(r"^[\w'’-]+")
 
-Part = Literal["phrase", "clause", "value", "frequent"]
+MAX_FOUND = 3  # times that a pattern is looked for in a sentence
+ROOM = 12  # words of a title at most
+
+Part = Literal["phrase", "clause", "value"]
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """It finds a `verb` and an `object`, or one of them, in small letters; where it has no group
-    `object`, that is what follows."""
+    """It finds a `verb` and an `object`, or one of them, in small letters but for a noun; where it
+    has no group `object`, that is what follows."""
 
     found: re.Pattern[str]
     form: str  # of the title, from all groups
-    score: float
-    grammar: Grammar | None = None  # None: the script has no spaces
+    kind: Kind
+    lexicon: Lexicon | Callable[[str, Part], str]  # or what cuts an object without spaces
     part: Part = "phrase"  # what of the object is taken
-    late: bool = False  # a finding: the later its sentence, the better
-    first: float = TASK_SCORE  # what is added in the first part of all
     verb_of: Callable[[str], str] = str
     """Return a verb as it stands in a title, empty if it makes none."""
 
-    @cached_property
-    def find(self) -> Callable[[str], re.Match[str] | None]:
-        return self.found.match if self.found.pattern[0] == "^" else self.found.search
+    def read(self, text: str, lowered: str) -> Iterator[Draft]:
+        """Yield the titles that a sentence gives."""
+        read = text if self.kind == "noun" else lowered
+        for found in islice(self.found.finditer(read), MAX_FOUND):
+            groups = {name: text[slice(*found.span(name))] for name in found.re.groupindex}
+            if "how" in groups:
+                groups["how"] = groups["how"].lower()
+            groups["verb"] = self.verb_of(groups.get("verb", ""))
+            if groups["verb"] or "{verb}" not in self.form:
+                start = found.start("object") if "object" in groups else found.end()
+                thing = groups.get("object") or text[start:]
+                form = self.form.format(**groups | {"object": "{}"})
+                if isinstance(self.lexicon, Lexicon):
+                    yield from self._cut(self.lexicon, form, thing, begins=start == 0)
+                elif cut := self.lexicon(thing, self.part):
+                    yield copied(self.kind, cut, form)
 
-    def in_first_part(self) -> Pattern:
-        """Return the pattern with the score that it has in the first part of all."""
-        return replace(self, score=self.score + self.first)
+    def _cut(self, lexicon: Lexicon, form: str, thing: str, *, begins: bool) -> Iterator[Draft]:
+        if lexicon.measures:
+            thing = re.sub(lexicon.measures, "", thing)
+        names = frozenset() if begins else frozenset(_FIRST_WORD.findall(thing)[:1])
+        words = Words(thing, lexicon, names)
+        if words.kind(0) & does.ASKING:
+            ends = words.questions(0, ROOM)
+        else:
+            ends = (words.clauses if self.part == "clause" else words.phrases)(0, ROOM)
+        for end in ends:
+            yield Draft(self.kind, form, words, 0, end.at, end.loss)
 
 
 def patterns(
-    grammar: Grammar | None,
-    *rows: tuple[str, str, float],
+    lexicon: Lexicon | Callable[[str, Part], str],
+    *rows: tuple[str, str, Kind],
     cut: Part = "phrase",
-    late: bool = False,
     verbs: Callable[[str], str] = str,
-    first: float = TASK_SCORE,
 ) -> tuple[Pattern, ...]:
-    first = DATA_SCORE if late else first
     return tuple(
-        Pattern(lazy_compile(found), form, score, grammar, cut, late, first, verbs)
-        for found, form, score in rows
+        Pattern(lazy_compile(found), form, kind, lexicon, cut, verbs) for found, form, kind in rows
     )

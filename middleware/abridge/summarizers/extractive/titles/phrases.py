@@ -1,337 +1,408 @@
-"""Cut what a sentence says to a phrase or a clause that is whole and fits into a title.
+"""Find what of a sentence can stand in a title: phrases, questions and clauses that are whole.
 
-A phrase ends where the clause does, and may be cut before a preposition or a conjunction. It never
-ends with a word that wants another, and never holds a pronoun, of which a title does not show what
-it stands for.
+Each ends where its clause does, or is cut before a word that brings something more. None ends with
+a word that wants another, and none of them holds half a formula.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from abridge.lazy_re import lazy_compile
+from abridge.summarizers.extractive.titles import lexicon as does
+from abridge.summarizers.extractive.titles.drafts import Draft, Kind, Loss
+from abridge.summarizers.extractive.titles.lexicon import Lexicon
 from abridge.summarizers.extractive.titles.questions import turn_questions
+from abridge.summarizers.extractive.words import words_of
 
-MAX_READ_CHARS = 160  # characters of a sentence that are read
+MAX_READ_CHARS = 200  # characters of a sentence that are read
+MAX_CUTS = 3  # ways to cut a phrase, the longest first
+MAX_SUBJECT_WORDS = 12  # before a verb
+MAX_LIST_WORDS = 5  # of the last item but one of a list
 
-_CLAUSE_END = lazy_compile(
-    r"[;!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|:(?!\d)|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--| - |@"
-    r"|,(?!\d)| (?=such as )"
-)
-
-_FORMULA_CHARS = "=<>≤≥≈{}\\$*^+/|[]"
-_PAIR = r",\s(?!but\b|\w+ing\b)(?:[\w'’-]+\s){0,3}?[\w'’-]+,?\s(?:and|or|und|oder|et|ou|y|o|e)\s"
-_LIST_END = lazy_compile(_PAIR)
-_LIST = lazy_compile(rf",\s[\w'’-]+(?: [\w'’-]+)?,|{_PAIR}")
+_OPENING, _CLOSING = '"“„«([', '.,;:?!…"”»)]'
 _QUOTED = lazy_compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = lazy_compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
-_OPTION = lazy_compile(r"\b([A-E])\)")
-_ASKED_IF = lazy_compile(
-    r"\b(asks?|asked|asking|know|wondering|unsure|check|verify|confirm|see) if\b"
-)
-_WHAT_TO_DO = lazy_compile(
-    r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
-    r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
-    r" (?=[a-z]+(?! (?:it|them)\b))"
-)
-_ROUGHLY = lazy_compile(r" (?:about|around|roughly|nearly|almost|some) (?=\d|once\b|twice\b)")
-_SINGLE = lazy_compile(r"[^\W\d_]")
+_AS_IT_IS = Lexicon({}, capitals=True)
+_WORD_STARTS = "'’$€£π√-+~"  # what is no letter and no digit, and begins a word
+_HALVING = words_of("that who whose which of and or than versus vs it them this these und oder et")
+"""Words before which a phrase is only half of what is meant."""
+
+_KEPT_TOGETHER = words_of("of than and or out up")  # links before which a clause is not cut
+_ROUGHLY = words_of("about over around nearly roughly")
+_LISTING = words_of("and or und oder et ou y o e")
+_RELATIVE = words_of("whose that who which")
+_COPULAS = words_of("is are was were be next")
+_NUMBERS = words_of("one two three four five six seven eight nine ten both all no that this")
+_PLURALS = words_of("people men women children mice feet teeth two three four five both police")
+_SINGULAR_ENDS = ("'s", "ss", "us", "is")
+
+
+class End(NamedTuple):
+    """Where a phrase may end: before a word. What follows is lost."""
+
+    at: int
+    loss: Loss = ""
 
 
 def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
-    words; "asks if they can pay" becomes "asks whether to pay"."""
+    words, its questions turned around."""
     text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
     if len(text) > MAX_READ_CHARS:
-        text = text[:MAX_READ_CHARS].rpartition(" ")[0]
-    text = _QUOTED.sub(r"\1", text.replace("`", ""))
-    text = _OPTION.sub(r"\1", text) if ")" in text else text
-    text = _ROUGHLY.sub(" ", turn_questions(text) if "?" in text else text)
-    text = _ASKED_IF.sub(r"\1 whether", text) if " if" in text else text
-    return _WHAT_TO_DO.sub(r"\1\2 to ", text)
+        text = text[:MAX_READ_CHARS]
+        text = (text.rpartition(" ")[0] or text) + " …"
+    text = text.replace("`", "")
+    text = _QUOTED.sub(r"\1", text) if '"' in text or "“" in text else text
+    return turn_questions(text) if "?" in text else text
 
 
-_NONE: frozenset[str] = frozenset()
-_LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
-"""Ends of words that begin no result."""
+class Words:
+    """The words of a sentence without fillers, with what each does, and the marks after it."""
 
-
-def _all_of(*kinds: str) -> cached_property[frozenset[str]]:
-    """Return the words of several kinds, which are united once."""
-    return cached_property(lambda self: frozenset().union(*(getattr(self, one) for one in kinds)))
-
-
-@dataclass(frozen=True, eq=False)
-class Grammar:
-    """Words of a language by what they do to a phrase."""
-
-    links: frozenset[str]  # a phrase may be cut before them, and does not end with them
-    weak: frozenset[str]  # a phrase does not end with them
-    ends: frozenset[str]  # finite verbs, with which another clause begins
-    pronouns: frozenset[str]  # what they stand for is not shown
-    vague: frozenset[str]  # name nothing alone
-    persons: frozenset[str] = _NONE  # pronouns that a question may hold
-    fillers: frozenset[str] = _NONE  # left out
-    clauses: frozenset[str] = _NONE  # begin a clause that is kept if it is short
-    breaks: frozenset[str] = _NONE  # end a clause
-    verbs: frozenset[str] = _NONE  # begin another clause after "and"
-    finite: frozenset[str] = _NONE  # verbs that can follow a subject
-    plural: frozenset[str] = _NONE  # verbs that can follow one in the plural
-    plurals: frozenset[str] = _NONE  # nouns in the plural that do not look it
-    adverbs: frozenset[str] = _NONE  # stand between a subject and its verb
-    articles: frozenset[str] = _NONE
-    pointers: frozenset[str] = _NONE  # point at what is not shown; "the" takes their place
-    adjectives: frozenset[str] = _NONE  # no result
-    capitals: bool = False  # nouns begin with one
-    measures: str = ""  # a pattern of what a title leaves out, such as "after seven months"
-
-    _no_nouns = _all_of("links", "weak", "ends", "finite", "pronouns", "adverbs")
-    _not_plain = _all_of("_no_nouns", "plural", "breaks")
-    _stops = _all_of("clauses", "breaks")
-    _another = _all_of("ends", "pronouns")  # what another clause begins with
-    _cuts = _all_of("links", "_another", "adverbs")  # what a phrase may be cut before
-    _nameless = _all_of("vague", "links", "weak", "adjectives")
-
-    def phrase(self, text: str, room: int) -> str:
-        """Return the phrase that a text begins with, of at most `room` words; empty if none."""
-        stop = _CLAUSE_END.search(text)
-        words, lowered = self._words(text[: stop.start()] if stop else text)
-        if not words or lowered[0] in self.breaks - self.clauses:
-            return ""
-        if stop and _LIST_END.match(text, stop.start()):  # half a list says something else
-            room = min(room, self._last(lowered, self.links))
-        if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
-            is_formula = stop is not None and stop[0] in _FORMULA_CHARS
-            return "" if is_formula else self._cut_clause(words, lowered, room)
-        end = self._end_of_clause(lowered, room)
-        after = "=" if stop and stop[0] in _FORMULA_CHARS else ""
-        while end > 0 and not self._may_end([*lowered, after], end, room):
-            end -= 1
-        return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
-
-    def value(self, text: str, room: int) -> str:
-        """Return a result, which goes to the clause's end or to a preposition; else empty."""
-        words, lowered = self._whole(text.partition(" but ")[0])
-        while len(words) > room:
-            cut = self._last(lowered, self.breaks | self.links)
-            words, lowered = words[:cut], lowered[:cut]
-        first = lowered[0] if words else "so"
-        counted = self.articles | self.plurals | {"one"}
-        is_order = first in self.verbs and not counted.isdisjoint(lowered[1:2])
-        is_result = not (
-            is_order
-            or first in self.links | self.adverbs | self.adjectives
-            or first.endswith(_LATE)
-            or not self._another.isdisjoint(lowered)
-        )
-        return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
-
-    def clause(self, text: str, room: int) -> str:
-        """Return the clause that a text begins with, if it is whole, fits and needs no other."""
-        words, lowered = self._whole(text)
-        verb = self._find_verb(lowered)
-        is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links | self.ends
-        if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
-            return ""
-        return " ".join(words) if self.pronouns.isdisjoint(lowered) else ""
-
-    def _is_plain(self, word: str) -> bool:
-        """Return true for a word that is most likely a noun or an adjective."""
-        lower = word.lower()
-        return (
-            len(word) > 2
-            and lower not in self._not_plain
-            and not lower.endswith(("ly", "ed"))
-            and word.replace("-", "").isalpha()
-        )
-
-    def _words(self, clause: str) -> tuple[list[str], list[str]]:
-        """Return the words of a clause, and the same in small letters."""
-        words = [word for word in clause.split() if word.lower() not in self.fillers]
-        lowered = [word.lower().replace("’", "'") for word in words]
-        for at, (word, after) in enumerate(pairwise(lowered)):
-            if word in self.pointers and self._may_be_noun(after):
-                words[at] = lowered[at] = "the"
-        return words, lowered
-
-    def _may_be_noun(self, word: str) -> bool:
-        return self._is_strong(word) and word not in self._no_nouns
-
-    def _whole(self, text: str) -> tuple[list[str], list[str]]:
-        """Return the words of a clause; none if it ends with a formula or a list."""
-        end = _CLAUSE_END.search(text)
-        if end is not None and (end[0] not in ".,;:!?—–" or _LIST.match(text, end.start())):
-            return [], []
-        words, lowered = self._words(text[: end.start()] if end else text)
-        stop = self._first(lowered, self.breaks)
-        return words[:stop], lowered[:stop]
-
-    @staticmethod
-    def _first(lowered: list[str], kind: frozenset[str], start: int = 0) -> int:
-        places = (at for at in range(start, len(lowered)) if lowered[at] in kind)
-        return next(places, len(lowered))
-
-    @staticmethod
-    def _last(lowered: list[str], kind: frozenset[str], start: int = 1) -> int:
-        return next((at for at in range(len(lowered) - 1, start - 1, -1) if lowered[at] in kind), 0)
-
-    def _find_verb(self, lowered: list[str]) -> int:
-        """Return where the finite verb of a clause stands; 0 if none is seen."""
-        stop = min(12, self._first(lowered, self._stops, 1))
-        for at in range(1, stop):
-            before, word = lowered[at - 1 : at + 1]
-            if (before in self.weak and before not in self.adverbs) or before in self.links:
+    def __init__(self, text: str, lexicon: Lexicon, names: frozenset[str] = frozenset()) -> None:
+        self.lexicon, self._names = lexicon, names
+        self.words: list[str] = []
+        self.lowered: list[str] = []
+        self.kinds: list[int] = []
+        self.marks: list[str] = []
+        known = lexicon.kinds.get
+        for written in text.replace("’", "'").split():
+            word, marks = written, ""
+            if not written.isalnum():
+                word = written.lstrip(_OPENING)
+                opened = len(word) < len(written)
+                if opened and self.marks:
+                    self.marks[-1] = self.marks[-1] or '"'
+                if not word:
+                    continue
+                bare = word.rstrip(_CLOSING)
+                if bare.count("(") > bare.count(")"):  # parse()
+                    bare = word[: word.rfind(")") + 1] or bare
+                word, marks = bare or word, word[len(bare) :] if bare else ""
+            lowered = word.lower()
+            kind = known(lowered, 0)
+            if kind & does.FILLER and not marks:
                 continue
-            is_plural = before in self.plurals or (
-                before[-1:] == "s" and before[-2:] not in ("'s", "ss")
-            )
-            is_third = word in self.finite and not (
-                is_plural and word[-1] == "s" and word not in self.ends
-            )
-            is_unknown = (
-                lowered[max(0, at - 2)] in self.articles
-                and not (is_plural or before in self.weak)
-                and word[-1:] == "s"
-                and self.ends.isdisjoint(lowered[at + 1 : at + 2])
-            )
-            if is_third or is_unknown or (word in self.plural and is_plural):
+            if not kind and not (word[:1].isalnum() or (word[:1] in _WORD_STARTS and word[1:])):
+                kind = does.SYMBOL
+            self.words.append(word)
+            self.lowered.append(lowered)
+            self.kinds.append(kind)
+            self.marks.append(marks)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def begins(self, at: int) -> bool:
+        """Return true if a word is the first of a sentence, or comes after a mark."""
+        return not at or self.marks[at - 1] != ""
+
+    def starts(self) -> list[int]:
+        """Return where a clause may begin: at the beginning, after a mark or "that"."""
+        rows = zip(self.marks[:-1], self.lowered, strict=False)
+        return [0, *[at for at, (marks, word) in enumerate(rows, 1) if marks or word == "that"]]
+
+    def before(self, at: int) -> str:
+        """Return the word before another in small letters; empty after a mark."""
+        return "" if self.begins(at) else self.lowered[at - 1]
+
+    def kind(self, at: int) -> int:
+        return self.kinds[at] if at < len(self.kinds) else 0
+
+    def word(self, at: int) -> str:
+        """Return a word in small letters, empty after the last."""
+        return self.lowered[at] if at < len(self.lowered) else ""
+
+    def span(self, start: int, end: int) -> int:
+        """Return all that some words do."""
+        kinds = 0
+        for kind in self.kinds[start:end]:
+            kinds |= kind
+        return kinds
+
+    def text(self, start: int, end: int) -> str:
+        """Return words as they stand in a title: a sentence's first word in small letters unless it
+        is a name, and "the" for what points at something that is not shown."""
+        shown = []
+        for at in range(start, end):
+            word, kind = self.words[at], self.kinds[at]
+            if kind & does.POINTER and at + 1 < end and self._may_be_noun(at + 1):
+                word = "the"
+            elif word[0].isupper() and not self._is_name(at):
+                word = word[0].lower() + word[1:]
+            shown.append(f"{word}," if self.marks[at] == "," and at + 1 < end else word)
+        return " ".join(shown)
+
+    def _is_name(self, at: int) -> bool:
+        word, kind = self.words[at], self.kinds[at]
+        if self.lexicon.capitals or word[1:2].isupper() or len(word) == 1:
+            return not (at == 0 and kind & does.ARTICLE)
+        if word[:2] in ("I'", "I’"):
+            return True
+        is_known = kind & (does.ARTICLE | does.LINK | does.PRONOUN | does.ASKING | does.AUXILIARY)
+        return not is_known and (at > 0 or word in self._names)
+
+    def _may_be_noun(self, at: int) -> bool:
+        return not self.kinds[at] & (
+            does.LINK | does.WEAK | does.AUXILIARY | does.FINITE | does.ADVERB | does.PRONOUN
+        )
+
+    def is_strong(self, at: int) -> bool:
+        """Return true for a word that a phrase may end with."""
+        word = self.lowered[at]
+        if len(word) == 1:
+            return word not in "ai" or self.words[at] == "A"
+        weak = does.LINK | does.WEAK if word in _NUMBERS else does.LINK | does.WEAK | does.ARTICLE
+        return not self.kinds[at] & weak
+
+    def names(self, start: int, end: int) -> bool:
+        """Return true if one of the words names something."""
+        nameless = does.VAGUE | does.LINK | does.WEAK | does.ADJECTIVE | does.PRONOUN | does.ARTICLE
+        return any(
+            (not self.kinds[at] & nameless or self.lowered[at] in _PLURALS)
+            and (len(self.words[at]) > 1 or self.words[at].isdigit())
+            and any(map(str.isalnum, self.words[at]))
+            for at in range(start, end)
+        )
+
+    def phrases(self, start: int, room: int) -> Iterator[End]:
+        """Yield the ends of the phrases that begin at a word, of at most `room` words."""
+        kind = self.kind(start)
+        hangs = kind & does.LINK and not kind & does.ASKING
+        if start >= len(self) or hangs or kind & (does.AUXILIARY | does.BREAK | does.SYMBOL):
+            return
+        stop = self._end_of_phrase(start, start + room)
+        relative = self._end_of_relative(stop, start + room) if stop > start else None
+        if relative is not None:
+            yield relative
+        ends = range(min(stop, start + room), start, -1)
+        yield from islice(
+            (self._end(at, stop) for at in ends if self._may_end(start, at)), MAX_CUTS
+        )
+
+    def _end_of_phrase(self, start: int, most: int) -> int:
+        """Return where another clause begins, or a mark stands."""
+        for at in range(start, min(len(self), most + 1)):
+            kind = self.kinds[at]
+            if kind & does.PRONOUN and not kind & does.POINTER:
+                return at
+            if at > start and (
+                kind & (does.AUXILIARY | does.BREAK | does.SYMBOL)
+                or (kind & does.ASKING and self.word(at + 1) != "to")
+            ):
+                return at
+            if at > start and self._begins_verb(at):
+                return at
+            if self.marks[at] and not self._goes_on(at):
+                return at + 1
+        return min(len(self), most + 1)
+
+    def _begins_verb(self, at: int) -> bool:
+        """Return true for a verb whose subject stands before it, and for "and" before a verb."""
+        kind, after = self.kinds[at], self.kind(at + 1)
+        if kind & does.FINITE:
+            return bool(after & (does.ARTICLE | does.PRONOUN))
+        if self.lowered[at] not in ("and", "or") or self.marks[at]:
+            return False
+        has_object = self.kind(at + 2) & (does.ARTICLE | does.PRONOUN | does.ADVERB | does.WEAK)
+        return bool(after & does.VERB or (after & (does.BASE | does.FINITE) and has_object))
+
+    def _goes_on(self, at: int) -> bool:
+        """Return true if the comma after a word is one within a list."""
+        if self.marks[at] != "," or self.kind(at + 1) & (does.PRONOUN | does.BREAK | does.SINCE):
+            return False
+        if self.word(at + 1) in _LISTING:  # the last of a list, of which others came before
+            return "," in self.marks[max(0, at - MAX_LIST_WORDS) : at]
+        for other in range(at + 1, min(len(self), at + 1 + MAX_LIST_WORDS)):
+            if self.lowered[other] in _LISTING:
+                return not self.kind(other + 1) & (
+                    does.PRONOUN | does.BREAK | does.AUXILIARY | does.FINITE
+                )
+            if self.marks[other] not in ("", ","):
+                break
+        first, second = self.words[at], self.words[at + 1] if at + 1 < len(self) else "-"
+        both_named = first[0].isupper() and second[0].isupper()
+        return both_named or (first[0].isdigit() and second[0].isdigit())
+
+    def _end_of_relative(self, start: int, most: int) -> End | None:
+        """Return the end of a clause that begins with "whose" or "that", if it is whole."""
+        if self.word(start) not in _RELATIVE or self.begins(start):
+            return None
+        end = start
+        for at in range(start, min(len(self), most)):
+            if self.kinds[at] & does.SYMBOL or (at > start + 1 and self.kinds[at] & does.BREAK):
+                break
+            end = at + 1
+            if self.marks[at]:
+                break
+        is_whole = end == len(self) or self.marks[end - 1]
+        seems_verb = self.word(start + 1).endswith("s")
+        has_verb = seems_verb or self.span(start + 1, end) & (
+            does.AUXILIARY | does.FINITE | does.BASE
+        )
+        is_known = end - start > 2 and is_whole and has_verb and self.is_strong(end - 1)
+        return End(end) if is_known else None
+
+    def _may_end(self, start: int, end: int) -> bool:
+        last = self.kinds[end - 1]
+        is_number = end - start == 1 and self.lowered[start].isdigit()
+        if is_number or not self.is_strong(end - 1) or not self.names(start, end):
+            return False
+        if end == len(self) or self.marks[end - 1]:
+            return True
+        after = self.kinds[end]
+        if after & does.SYMBOL or last & does.ADJECTIVE:
+            return False
+        if self.lowered[end - 1].isdigit() and end - 2 > start and self.kinds[end - 2] & does.LINK:
+            return False
+        if not after & (
+            does.LINK
+            | does.AUXILIARY
+            | does.PRONOUN
+            | does.ADVERB
+            | does.BREAK
+            | does.ASKING
+            | does.FINITE
+        ):
+            return False
+        is_verb = last & (does.VERB | does.GERUND) or self.lowered[end - 1].endswith("ing")
+        if is_verb and end - 1 > start and self.kinds[end - 2] & does.LINK:
+            return False
+        wants_object = after & does.PRONOUN and last & (
+            does.VERB | does.BASE | does.FINITE | does.GERUND
+        )
+        return not (wants_object and end - 1 > start)
+
+    def _end(self, at: int, stop: int) -> End:
+        """Return an end with what the words after it take from what comes before."""
+        if at == len(self) or (self.marks[at - 1] and at == stop):
+            return End(at)
+        if self.marks[at - 1]:  # half a list
+            return End(at, "halved")
+        if self.lowered[at] in _HALVING or self.kinds[at] & does.BREAK:
+            return End(at, "halved")
+        return End(at, "cut")
+
+    def find_verb(self, start: int, end: int) -> int:
+        """Return where the finite verb of a clause stands; 0 if none is seen."""
+        for at in range(start + 1, min(end, start + MAX_SUBJECT_WORDS + 1)):
+            kind, word = self.kinds[at], self.lowered[at]
+            before, noun = self.kinds[at - 1], self.lowered[at - 1]
+            if kind & does.BREAK and not kind & does.FINITE:
+                return 0
+            if (
+                noun.isdigit()
+                or before & does.LINK
+                or (before & does.WEAK and not before & (does.ADVERB | does.PRONOUN))
+            ):
+                continue
+            is_plural = noun in _PLURALS or (noun[-1:] == "s" and noun[-2:] not in _SINGULAR_ENDS)
+            if kind & does.AUXILIARY or word.endswith("n't"):
+                return at
+            if kind & does.FINITE and not (is_plural and word[-1] == "s"):
+                return at
+            if kind & does.BASE and is_plural:
+                return at
+            if not kind and self._seems_finite(start, at, end, is_plural=is_plural):
                 return at
         return 0
 
-    def _end_of_clause(self, lowered: list[str], room: int) -> int:
-        """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
-        end = self._first(lowered, self._another)
-        for at, (before, word) in enumerate(pairwise(lowered[:end])):
-            if before == "and" and word in self.verbs:
-                end = at + 1
-                break
-        if end < len(lowered) and lowered[end] == "that":
-            rest = self._first(lowered, self.breaks, end)
-            while rest > room:
-                rest = self._last(lowered[:rest], self.links - {"to", "and", "or"}, end)
-            inner = lowered[end + 1 : rest]
-            has_verb = inner[1:] and (
-                inner[0][-1] in "sd" or inner[0] in self.finite or self._find_verb(inner)
+    def _seems_finite(self, start: int, at: int, end: int, *, is_plural: bool) -> bool:
+        """Return true for an unknown word that is most likely a finite verb."""
+        word, before, after = self.lowered[at], self.kinds[at - 1], self.kind(at + 1)
+        if word.endswith("ed"):
+            return at + 1 < end and bool(
+                after & (does.ARTICLE | does.LINK | does.ADVERB | does.PRONOUN)
             )
-            if has_verb and (self.pronouns - self.persons).isdisjoint(inner):
-                return rest
-        if room >= end == len(lowered):
-            return end
-        for at in range(1, end):
-            if lowered[at] in self.clauses and lowered[at + 1 : at + 2] != ["to"]:
-                rest = self._first(lowered, self.breaks | self.pronouns, at)
-                return rest if lowered[at] == "whose" and rest <= room else at
-        return end
+        is_noun = at - 2 >= start and self.kinds[at - 2] & does.ARTICLE and not before
+        return word[-1:] == "s" and not is_plural and bool(is_noun) and not after & does.AUXILIARY
 
-    def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
-        following = lowered[end]
-        cuttable = not following.isalnum() or following in self._cuts
-        before, last = ["", *lowered][end - 1 : end + 1]
-        is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
-        is_loose = bool(following) and is_verb
-        is_bare = last.isdigit() and (
-            before.endswith("ing") or before in self.verbs | self.links - {"to", "and", "or"}
-        )
-        is_half = last.isdigit() and lowered[end + 1 : end + 2] != [] and lowered[end + 1].isdigit()
-        is_open = is_loose or is_half or is_bare
-        is_symbol = before == "of" and len(last) == 1 and not following
-        is_end = cuttable and not is_open and (is_symbol or self._is_strong(last))
-        return end <= room and is_end
+    def clauses(self, start: int, room: int) -> Iterator[End]:
+        """Yield the ends of the whole clauses that begin at a word: with a subject and a verb."""
+        if start >= len(self) or not self._may_be_subject(start):
+            return
+        stop = self._end_of_clause(start)
+        verb = self.find_verb(start, stop.at)
+        is_whole = verb and (verb + 1 < stop.at or not self.kinds[verb] & does.AUXILIARY)
+        if not is_whole or stop.loss == "broken" or not self.names(start, stop.at):
+            return
+        may_cut = not self.span(start, stop.at) & does.LIMITING
+        yield from self._cuts(stop, start, start + room, verb + 2 if may_cut else stop.at)
 
-    def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
-        """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
-        end = self._first(lowered, self.breaks, 1)
-        links = self.links - {"and", "or", "than", "of", "up", "out"}  # what they join may be one
-        points = self.pronouns - self.persons
-        while end > 3 and (
-            end > room or not self._may_close(lowered[:end]) or not points.isdisjoint(lowered[:end])
-        ):
-            end = self._last(lowered[:end], links, 4)
-            end -= lowered[end - 1] in ("and", "or", "but")
-        kept = lowered[:end]
-        if (
-            end < 3
-            or not points.isdisjoint(kept)
-            or not self._may_close(kept)
-            or (end == 3 and not self._names(kept[1:]))
-        ):
-            return ""
-        is_cut = end < len(words) and lowered[end] in self.links - {"and", "but", "or", "so"}
-        has_verb = (
-            kept[1] in self.ends | self.finite or self._find_verb(kept[1:]) or "to" in kept[2:]
-        )
-        names = not self.capitals or any(word[0].isupper() for word in words[1:end])
-        ends = not self.capitals or kept[-1][-1] in "tn" or kept[-1] in self.finite
-        is_half = is_cut and (kept[-1] in self.plural or not has_verb)
-        return " ".join(words[:end]) if names and ends and not is_half else ""
+    def _may_be_subject(self, at: int) -> bool:
+        kind = self.kinds[at]
+        if self.lowered[at] in _ROUGHLY and self.word(at + 1)[:1].isdigit():
+            return True
+        return not kind & (
+            does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
+        ) and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
 
-    def _may_close(self, lowered: list[str]) -> bool:
+    def _end_of_clause(self, start: int) -> End:
+        for at in range(start, len(self)):
+            kind, marks = self.kinds[at], self.marks[at]
+            if kind & does.SYMBOL or (
+                at and self.lowered[at] == "that" and self.kinds[at - 1] & does.AUXILIARY
+            ):
+                return End(at, "broken")
+            if at > start + 2 and kind & does.BREAK:
+                return End(at)
+            if marks and not self._goes_on(at):
+                return End(at + 1)
+        return End(len(self))
+
+    def questions(self, start: int, room: int) -> Iterator[End]:
+        """Yield the ends of the questions that begin at a word, such as "why salt melts ice"."""
+        stop = len(self)
+        for at in range(start, len(self)):
+            if self.kinds[at] & does.SYMBOL:
+                return
+            if at > start + 1 and self.kinds[at] & does.BREAK and not self.kinds[at] & does.ASKING:
+                stop = at
+                break
+            if self.marks[at] and not self._goes_on(at):
+                stop = at + 1
+                break
+        if stop - start > 2 and self.names(start + 1, stop):
+            yield from self._cuts(self._end(stop, stop), start, start + room, start + 4)
+
+    def _cuts(self, stop: End, start: int, most: int, least: int) -> Iterator[End]:
+        """Yield an end if it is near enough, and the last link before it where a clause can be cut,
+        but not before `least`."""
+        found, end = 0, stop
+        while found < MAX_CUTS - 1:
+            if end.at <= most and self._may_close(start, end):
+                found += 1
+                yield end
+            links = range(end.at - 1, least - 1, -1)
+            cut = next((at for at in links if self._is_cut(at)), 0)
+            if not cut:
+                return
+            end = End(cut, "cut")
+
+    def _is_cut(self, at: int) -> bool:
+        return bool(self.kinds[at] & does.LINK) and self.lowered[at] not in _KEPT_TOGETHER
+
+    def _may_close(self, start: int, end_: End) -> bool:
         """Return true if a clause may end so: "what the fourth one is" may."""
-        ends = ("is", "are", "was", "be", "next")
-        copula = lowered[0] in ("what", "who", "where") and lowered[-1] in ends
-        return copula or lowered[-1] == "where" or self._is_strong(lowered[-1])
-
-    def may_be_verb(self, word: str) -> bool:
-        """Return true for a word that may be a verb after "I need to"."""
-        return self._is_plain(word) and word not in self.vague | self.adjectives
-
-    def _is_strong(self, word: str) -> bool:
-        if len(word) == 1:
-            return not word.islower()
-        return word not in self.links and word not in self.weak
-
-    def _names(self, lowered: list[str]) -> bool:
-        """Return true if one of the words names something."""
-        return any(
-            len(word) > 2 and word not in self._nameless and _SINGLE.search(word)
-            for word in lowered
+        end = end_.at
+        word = self.lowered[end - 1]
+        is_open = self.kinds[end - 1] & (does.VERB | does.GERUND | does.ADJECTIVE) or word.endswith(
+            "ing"
         )
+        if end_.loss == "cut" and is_open:
+            return False
+        if self.lexicon.capitals and self.kinds[start] & does.ASKING:
+            has_noun = any(one[0].isupper() for one in self.words[start + 1 : end])
+            return has_noun and (word[-1] in "tn" or self.kinds[end - 1] & does.FINITE > 0)
+        asks_what = self.kinds[start] & does.ASKING and word in _COPULAS and word != "be"
+        return bool(asks_what) or word == "where" or self.is_strong(end - 1)
 
 
-MAX_WIDE_CHARS = 12  # of an object in a script without spaces; a word in Latin letters counts two
-MAX_WIDE_CLAUSE_CHARS = 22  # of a clause
-
-_WIDE_POINTS = lazy_compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
-
-_WIDE_FORMULA = lazy_compile(
-    r"^([\u4e00-\u9fff]+) ?[A-Za-z][^\u4e00-\u9fff]*=[^\u4e00-\u9fff]*(?=的[\u4e00-\u9fff]{1,3}$)"
-)
-
-_LATIN = lazy_compile(r"[A-Za-z0-9_.()]+")
-
-_WIDE_START = lazy_compile(
-    r"(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
-)
-
-_WIDE_BREAK = lazy_compile(r"以便|来(?![源週月年店])|然后|并(?!行)|而(?!且)|时$|是否|进行")
-
-_WIDE_VAGUE = lazy_compile(
-    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
-    r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
-    r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
-)
-
-
-def cut_wide(text: str) -> str:
-    """Return an object in a script without spaces, or its last noun if it is long; empty if it
-    names nothing."""
-    text = _WIDE_FORMULA.sub(r"\1", text)
-    text = _WIDE_BREAK.split(_WIDE_START.sub("", text, count=1))[0].strip(" の・的和与及")
-    if _size(text) > MAX_WIDE_CHARS:
-        text = _WIDE_START.sub("", text.rpartition("的")[2], count=1)
-    return text if 2 <= _size(text) <= MAX_WIDE_CHARS and not _WIDE_VAGUE.search(text) else ""
-
-
-def clause_wide(text: str) -> str:
-    """Return a clause in a script without spaces, empty if it points at what is not shown."""
-    text = text.strip("，、 `")
-    return (
-        text if 1 < _size(text) <= MAX_WIDE_CLAUSE_CHARS and not _WIDE_POINTS.search(text) else ""
-    )
-
-
-def _size(text: str) -> int:
-    latin = _LATIN.findall(text)
-    return len(text.replace(" ", "")) - sum(map(len, latin)) + 2 * len(latin)
+def copied(kind: Kind, thing: str, form: str = "{}") -> Draft:
+    """Return a draft of a thing that is shown as it is."""
+    title = form.format(thing).replace("{", "{{").replace("}", "}}")
+    words = Words(thing, _AS_IT_IS)
+    return Draft(kind, title, words, 0, len(words))

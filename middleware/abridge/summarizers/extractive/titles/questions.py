@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 
-from abridge.lazy_re import lazy_compile
-from abridge.summarizers.extractive.titles.words import BASES, VERBS, gerund_of, third_person_of
+from abridge.summarizers.extractive.titles.words import BASES, gerund_of, third_person_of
 from abridge.summarizers.extractive.words import words_of
 
-_QUESTION = lazy_compile(
+_QUESTION = re.compile(
     r"(?:\b(?P<asked>[Ww]h(?:y|en|ere|at|ich \w+)|[Hh]ow(?: \w+){0,3}?) "
     r"|(?:^|(?<=[:,] ))(?!\w+ (?:I|i|we)\b))"
-    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|must|is|are|was|were) "
+    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|[Mm]ust|[Ii]s|[Aa]re|was|were)"
+    r"(?P<not>n['’]t)? "
     r"(?P<rest>[^?.,;:!\n]{3,90})(?=[?,])"
 )
 
@@ -29,9 +29,6 @@ PAST = dict(
     )
 )
 
-_BARE = lazy_compile(rf"\b([Ww]hy) (?=(?:{'|'.join(VERBS)})\b[^?]{{0,99}}\?)")
-"""A question without a subject."""
-
 _PERSONS = words_of("i we you one they")
 _NO_VERBS_AFTER = words_of("the a an this that these those my your our their his her its of in")
 MAX_SHORT = 4  # words of a question whose last is its verb if none is known
@@ -39,15 +36,18 @@ MAX_SHORT = 4  # words of a question whose last is its verb if none is known
 
 def turn_questions(text: str) -> str:
     """Return the text with its questions turned around."""
-    return _BARE.sub(r"\1 to ", _QUESTION.sub(_turn, text))
+    return _QUESTION.sub(_turn, text)
 
 
 def _turn(found: re.Match[str]) -> str:
     auxiliary, words = found["verb"].lower(), found["rest"].split()
     asked = found["asked"] or "whether"
-    if asked == "whether" and auxiliary in ("is", "are", "was", "were"):
+    if words[0] == "there" and auxiliary in ("is", "are", "was", "were"):
+        return " ".join([asked, "there", auxiliary + (found["not"] or ""), *words[1:]])
+    is_copula = auxiliary in ("is", "are", "was", "were")
+    if (is_copula and asked.lower() in ("whether", "what")) or words[0] in BASES:
         return found[0]
-    if auxiliary in ("is", "are", "was", "were"):
+    if is_copula:
         is_short = 2 < len(words) <= MAX_SHORT + 1 and words[0].lower() in _NO_VERBS_AFTER
         is_turned = is_short and words[-2].lower() not in _NO_VERBS_AFTER
         turned = [*words[:-1], auxiliary, words[-1]] if is_turned else []
@@ -57,9 +57,14 @@ def _turn(found: re.Match[str]) -> str:
     subject, verb, rest = words[:at], words[at : at + 1], words[at + 1 :]
     if not subject or not verb:
         return found[0]
+    if is_person and asked.lower() == "why":
+        return " ".join([asked, *subject, auxiliary, *verb, *rest])
     if is_person:
         return " ".join([asked, "to", *verb, *rest]) if auxiliary != "did" else found[0]
-    return " ".join([asked, *subject, _inflect(auxiliary, verb[0]), *rest])
+    stated = (
+        f"{auxiliary}{found['not']} {verb[0]}" if found["not"] else _inflect(auxiliary, verb[0])
+    )
+    return " ".join([asked, *subject, stated, *rest])
 
 
 def _find_verb(words: list[str]) -> int:

@@ -54,6 +54,8 @@ def take_up(earlier: Sequence[str], goes_on: str) -> Iterator[str]:
 
 
 def _go_on(title: str, goes_on: str) -> Iterator[str]:
+    if ":" in title:  # it says no more than a noun
+        return
     for asks, again in _ASKED_AGAIN.items():
         if title.startswith(asks):
             yield again + title.removeprefix(asks)

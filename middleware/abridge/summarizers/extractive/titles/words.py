@@ -51,7 +51,7 @@ BASES = VERBS | words_of(
     "give go appear arrive contribute develop exist expel stand come feel follow form look matter "
     "produce result work grow happen have hit involve kill know lack lead let lie live lose lower "
     "mean melt need occur own pay prove reach remain rise say see seem sink speak stay survive "
-    "take tend travel turn weigh win"
+    "take tend travel turn weigh win affect"
 )
 """The same, and others that a clause may have."""
 
