@@ -21,7 +21,7 @@ MAX_SOURCES = 40  # sentences and headings that are read
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 LEAST = -9.0  # rate of no title
-WEAK_RATE = 0.0  # up to which a title says little of a passage that is private in part
+PRIVATE_RATE = 0.0  # that a title needs of a passage that is private in part
 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
@@ -43,13 +43,13 @@ def make_title(
     """
     sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
     language = language_of([source.text for source in sources])
-    names = frozenset(name for text in private for name in _NAME.findall(text))
+    guarded = frozenset(name for text in private for name in _NAME.findall(text))
     earlier = taken[-MAX_TAKEN:]
     last_used = {title_key(title): position for position, title in enumerate(earlier)}
 
     def allow(title: str) -> bool:
         is_new = title_key(title) not in last_used
-        return is_new and is_presentable(title) and names.isdisjoint(_WORD.findall(title))
+        return is_new and is_presentable(title) and guarded.isdisjoint(_WORD.findall(title))
 
     rating = Rating(sources, is_first=not taken, is_last=is_last)
     title, rate = _best(language, sources, rating, allow)
@@ -57,7 +57,7 @@ def make_title(
     if again:
         draft = copied("again", again)
         title, rate = max((title, rate), (again, rating.rate(draft, None)), key=itemgetter(1))
-    if private and rate < WEAK_RATE and allow(language.on_request):
+    if private and rate < PRIVATE_RATE and allow(language.on_request):
         return language.on_request
     if title:
         return title
@@ -73,8 +73,7 @@ def _best(
     """Return the best title that the sentences give and that is allowed, and its rate."""
     names = frozenset(_NAMED.findall("\n".join([source.text for source in sources])))
     best, most = "", LEAST
-    ranked = rating.ranked()
-    for kinds, source in product(TURNS, ranked):
+    for kinds, source in product(TURNS, rating.ranked()):
         if wanted := rating.wanted(source, kinds, most):
             text = _MAIL.sub("\0", source.text) if "@" in source.text else source.text
             for draft in language.read(plain(text), names, wanted):

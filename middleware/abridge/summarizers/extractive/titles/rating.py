@@ -30,7 +30,6 @@ TOLD, CONCLUDING, CLAUSE_WORD = 0.15, 0.35, 0.03
 """For a clause: of a sentence that is told, of one that concludes, for each word up to the most."""
 
 MOST_WORDS = 12
-WEAK_RATE = -0.2
 
 POINTING = -0.2  # for a word that stands for what a title does not show
 BEGINNING = 0.15  # for a phrase of the first sentence
@@ -41,11 +40,12 @@ SPREAD, SPREAD_FAR = 0.5, 0.45
 """For the share of all sentences that have one of its topic words, and two of them."""
 
 
+SELDOM_RATE = -0.2  # of a kind up to which it seldom makes the best title
 TURNS = tuple(
-    [kind for kind, rate in KINDS.items() if (rate > WEAK_RATE) is is_strong]
+    [kind for kind, rate in KINDS.items() if (rate > SELDOM_RATE) is is_strong]
     for is_strong in (True, False)
 )
-"""The kinds that are looked for first, and those that seldom make the best title."""
+"""The kinds that are looked for first, and those that seldom make it."""
 
 
 class TitleSource(NamedTuple):
