@@ -40,6 +40,20 @@ _PLURALS = words_of("people men women children mice feet teeth two three four fi
 _SINGULAR_ENDS = ("'s", "ss", "us", "is")
 
 
+_ANY_VERB = does.VERB | does.BASE | does.FINITE | does.GERUND
+_OPEN = does.VERB | does.GERUND | does.ADJECTIVE
+"""What wants another word, so that nothing is cut after it."""
+
+_AFTER_PHRASE = (
+    does.LINK | does.AUXILIARY | does.PRONOUN | does.ADVERB | does.BREAK | does.ASKING | does.FINITE
+)
+"""What may follow the end of a phrase."""
+
+_NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
+_NO_ITEM = does.PRONOUN | does.BREAK | does.AUXILIARY | does.FINITE
+"""What begins neither a clause, nor the last item of a list."""
+
+
 class End(NamedTuple):
     """Where a phrase may end: before a word. What follows is lost."""
 
@@ -146,9 +160,7 @@ class Words:
         return not is_known and (at > 0 or word in self._names)
 
     def _may_be_noun(self, at: int) -> bool:
-        return not self.kinds[at] & (
-            does.LINK | does.WEAK | does.AUXILIARY | does.FINITE | does.ADVERB | does.PRONOUN
-        )
+        return not self.kinds[at] & (_AFTER_PHRASE | does.WEAK)
 
     def is_strong(self, at: int) -> bool:
         """Return true for a word that a phrase may end with."""
@@ -218,9 +230,7 @@ class Words:
             return "," in self.marks[max(0, at - MAX_LIST_WORDS) : at]
         for other in range(at + 1, min(len(self), at + 1 + MAX_LIST_WORDS)):
             if self.lowered[other] in _LISTING:
-                return not self.kind(other + 1) & (
-                    does.PRONOUN | does.BREAK | does.AUXILIARY | does.FINITE
-                )
+                return not self.kind(other + 1) & _NO_ITEM
             if self.marks[other] not in ("", ","):
                 break
         first, second = self.words[at], self.words[at + 1] if at + 1 < len(self) else "-"
@@ -240,9 +250,7 @@ class Words:
                 break
         is_whole = end == len(self) or self.marks[end - 1]
         seems_verb = self.word(start + 1).endswith("s")
-        has_verb = seems_verb or self.span(start + 1, end) & (
-            does.AUXILIARY | does.FINITE | does.BASE
-        )
+        has_verb = seems_verb or self.span(start + 1, end) & (_ANY_VERB | does.AUXILIARY)
         is_known = end - start > 2 and is_whole and has_verb and self.is_strong(end - 1)
         return End(end) if is_known else None
 
@@ -258,22 +266,12 @@ class Words:
             return False
         if self.lowered[end - 1].isdigit() and end - 2 > start and self.kinds[end - 2] & does.LINK:
             return False
-        if not after & (
-            does.LINK
-            | does.AUXILIARY
-            | does.PRONOUN
-            | does.ADVERB
-            | does.BREAK
-            | does.ASKING
-            | does.FINITE
-        ):
+        if not after & _AFTER_PHRASE:
             return False
         is_verb = last & (does.VERB | does.GERUND) or self.lowered[end - 1].endswith("ing")
         if is_verb and end - 1 > start and self.kinds[end - 2] & does.LINK:
             return False
-        wants_object = after & does.PRONOUN and last & (
-            does.VERB | does.BASE | does.FINITE | does.GERUND
-        )
+        wants_object = after & does.PRONOUN and last & _ANY_VERB
         return not (wants_object and end - 1 > start)
 
     def _end(self, at: int, stop: int) -> End:
@@ -314,9 +312,7 @@ class Words:
         """Return true for an unknown word that is most likely a finite verb."""
         word, before, after = self.lowered[at], self.kinds[at - 1], self.kind(at + 1)
         if word.endswith("ed"):
-            return at + 1 < end and bool(
-                after & (does.ARTICLE | does.LINK | does.ADVERB | does.PRONOUN)
-            )
+            return at + 1 < end and bool(after & (_AFTER_PHRASE | does.ARTICLE))
         is_noun = at - 2 >= start and self.kinds[at - 2] & does.ARTICLE and not before
         return word[-1:] == "s" and not is_plural and bool(is_noun) and not after & does.AUXILIARY
 
@@ -336,9 +332,7 @@ class Words:
         kind = self.kinds[at]
         if self.lowered[at] in _ROUGHLY and self.word(at + 1)[:1].isdigit():
             return True
-        return not kind & (
-            does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
-        ) and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
+        return not kind & _NO_SUBJECT and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
 
     def _end_of_clause(self, start: int) -> End:
         for at in range(start, len(self)):
@@ -385,20 +379,18 @@ class Words:
     def _is_cut(self, at: int) -> bool:
         return bool(self.kinds[at] & does.LINK) and self.lowered[at] not in _KEPT_TOGETHER
 
-    def _may_close(self, start: int, end_: End) -> bool:
+    def _may_close(self, start: int, end: End) -> bool:
         """Return true if a clause may end so: "what the fourth one is" may."""
-        end = end_.at
-        word = self.lowered[end - 1]
-        is_open = self.kinds[end - 1] & (does.VERB | does.GERUND | does.ADJECTIVE) or word.endswith(
-            "ing"
-        )
-        if end_.loss == "cut" and is_open:
+        last = end.at - 1
+        word = self.lowered[last]
+        is_open = self.kinds[last] & _OPEN or word.endswith("ing")
+        if end.loss == "cut" and is_open:
             return False
         if self.lexicon.capitals and self.kinds[start] & does.ASKING:
-            has_noun = any(one[0].isupper() for one in self.words[start + 1 : end])
-            return has_noun and (word[-1] in "tn" or self.kinds[end - 1] & does.FINITE > 0)
+            has_noun = any(one[0].isupper() for one in self.words[start + 1 : end.at])
+            return has_noun and (word[-1] in "tn" or self.kinds[last] & does.FINITE > 0)
         asks_what = self.kinds[start] & does.ASKING and word in _COPULAS and word != "be"
-        return bool(asks_what) or word == "where" or self.is_strong(end - 1)
+        return bool(asks_what) or word == "where" or self.is_strong(last)
 
 
 def copied(kind: Kind, thing: str, form: str = "{}") -> Draft:
