@@ -677,7 +677,26 @@ def test_a_thing_is_named_with_what_it_belongs_to(sentence: str, expected: str) 
     assert title(sentence) == expected
 
 
-def test_no_title_ends_within_a_word() -> None:
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Je dois visiter Paris, « la ville », demain.", "Visiter Paris"),
+        ("L'utilisateur veut visiter Paris, Rome et Milan.", "Visiter Paris, Rome et Milan"),
+        ("İİİİİİİİ 計算 と 確認。", "計算の検討"),
+        ("I need to check foo(a, b) and the bar.", "Looking into the bar"),
+    ],
+)
+def test_odd_marks_and_letters_leave_a_title_whole(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+def test_no_title_names_whom_a_private_sentence_names() -> None:
+    made = title("The user's name is: Quentin.", "I need to compare the rent of Quentin and Omar.")
+    assert "Quentin" not in made
+
+
+def test_no_title_begins_or_ends_within_a_word() -> None:
+    assert "户问" not in title("用户问如何 ( 安装 ) 这个软件。")
     end = "the question is about the folding in ha"
     filler = ("it is so, " * 20)[: MAX_READ_CHARS - len(end) - 1]
     assert title(f"{filler} {end}lf each time, I think.") == "Looking into the folding"
