@@ -232,8 +232,9 @@ async def choose_summary_language(draft: RequestDraft, context: StepContext) -> 
         return draft
     if language == AUTO:
         field = context.request.api.conversation_field
-        text = await context.work.run(last_user_text, draft.body, field)
-        language = await context.work.run(detect_language, text)
+        language = await context.work.run(
+            lambda: detect_language(last_user_text(draft.body, field))
+        )
     return replace(draft, summary_language=language)
 
 

@@ -24,7 +24,7 @@ from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.choosing import choose_sentences
 from abridge.summarizers.extractive.privacy import Privacy
-from abridge.summarizers.extractive.scoring import Candidate, score_sentences
+from abridge.summarizers.extractive.scoring import Candidate, find_hidden, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.titles.rating import TitleSource
@@ -97,9 +97,10 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
     yield ""
     privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
     prose = [sentence for sentence in sentences if not sentence.is_heading]
+    hidden = list(find_hidden(prose, privacy))
     told_text = "\n".join(passage.told)
     candidates: list[Candidate] = []
-    for place, one in enumerate(score_sentences(prose, frozenset().union(*told), privacy), start=1):
+    for place, one in enumerate(score_sentences(prose, frozenset().union(*told), hidden), start=1):
         if one.text.rstrip(_STOPS) not in told_text:
             candidates.append(one)
         if place % STEP_SENTENCES == 0:
@@ -111,9 +112,10 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
         yield summary
         return
     yield ""
-    private = {one.text for one in sentences if privacy.covers(one.text)}
-    headings = [one.text for one in sentences if one.is_heading and one.text not in private]
-    sources = _sources(candidates, chosen, headings)
+    private = {one.text for one, is_hidden in zip(prose, hidden, strict=True) if is_hidden}
+    headings = [one.text for one in sentences if one.is_heading]
+    private.update(filter(privacy.covers, headings))
+    sources = _sources(candidates, chosen, [text for text in headings if text not in private])
     title = make_title(sources, passage.titles, is_last=passage.last, private=private)
     title = f"**{title}**"
     yield f"{title}\n\n{summary}" if summary and not style.title_only else title

@@ -117,7 +117,7 @@ _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 
 _MODALS = words_of("may might can could will would does did should must")
 PRONOUNS = cues.Cue(
-    "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ell|ella|elle>"
+    "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella|elle>"
 )
 """With a pronoun anywhere, a sentence says more after the one before it."""
 

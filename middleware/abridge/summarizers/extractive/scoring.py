@@ -50,14 +50,15 @@ class Candidate:
 
 
 def score_sentences(
-    sentences: Sequence[Sentence], told: frozenset[str], privacy: Privacy
+    sentences: Sequence[Sentence], told: frozenset[str], hidden: Sequence[bool]
 ) -> Iterator[Candidate]:
-    """Yield the sentences that may be shown, in order. `told` are the words of earlier parts."""
+    """Yield the sentences that may be shown, in order. `told` are the words of earlier parts,
+    `hidden` says which are private."""
     readings = [Reading(sentence, position) for position, sentence in enumerate(sentences)]
     for read, following in pairwise(readings):
         read.following = following
     place, before, asked = 0, None, False
-    for read, private in zip(readings, _find_hidden(sentences, privacy), strict=True):
+    for read, private in zip(readings, hidden, strict=True):
         if not doubts.is_nod(read, asked=asked):
             if not private and is_legible(read.text):
                 yield _rate(read, place, before, told)
@@ -136,7 +137,7 @@ def _score_doubts(read: Reading, *, is_task: bool) -> tuple[float, float]:
     return own, CHECKED_SCORE if checked else following
 
 
-def _find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
+def find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
     """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
     quoted = False
     for sentence in sentences:

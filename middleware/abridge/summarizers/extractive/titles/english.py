@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.drafts import CLAUSES, Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import lexicon
-from abridge.summarizers.extractive.titles.phrases import End, Words
+from abridge.summarizers.extractive.titles.phrases import ROOM, End, Words
 from abridge.summarizers.extractive.titles.questions import PAST
 from abridge.summarizers.extractive.titles.words import (
     BASES,
@@ -18,7 +18,6 @@ from abridge.summarizers.extractive.titles.words import (
 )
 from abridge.summarizers.extractive.words import words_of
 
-ROOM = 12  # words of a title at most
 NOUN_ROOM = 8  # of a noun with what belongs to it
 MIN_VERB_CHARS = 4  # of a verb that is not known
 CONTEXT = 8  # words before another that say whose intention it is
@@ -223,13 +222,12 @@ class EnglishReader:
             return "note" if is_object or words.word(at + 1) in ("for", "whether", "how") else None
         if before not in _DOING:
             return None
-        context = words.lowered[max(0, at - CONTEXT) : at]
-        if any(words.lexicon.kinds.get(word, 0) & does.WANTING for word in context):
+        if words.span(max(0, at - CONTEXT), at) & does.WANTING:
             return "task"
         if before == "to" and at == 1:
             return "purpose"
         is_own = before in ("let's", "i'll", "we'll", "i", "we", "me", "us") or not (
-            {"i", "we", "i'll", "i'm", "need"}.isdisjoint(context[-4:])
+            {"i", "we", "i'll", "i'm", "need"}.isdisjoint(words.lowered[max(0, at - 4) : at])
         )
         is_step = words.lowered[at] in _STEPS
         return None if not is_own else "doing" if is_step else "intent"

@@ -194,6 +194,5 @@ GERMAN = (
         ((r"\bich (?:empfehle|rate zu|nehme|wähle|schlage)(?: also| daher| ihm| ihr)? "
           r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
          "Empfehlung: {object}", "result"),
-        cut="value",
     ),
 )  # fmt: skip

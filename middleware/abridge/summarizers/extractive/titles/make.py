@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from operator import itemgetter
 
+from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import is_presentable, title_key
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import copied, plain
@@ -34,13 +35,18 @@ def make_title(
     taken: Sequence[str],
     *,
     is_last: bool = False,
-    private: Collection[str] = (),
+    private: Collection[str] | None = None,
 ) -> str:
     """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
     `taken` are the titles of earlier parts, which are not repeated as long as there is another.
-    `private` are sentences of the passage that may not be shown, nor the names that they name.
+    `private` are sentences of the passage that may not be shown, nor the names that they name; None
+    if they are to be found among the sources.
     """
+    if private is None:
+        texts = [source.text for source in sources]
+        private = set(filter(Privacy("\n".join(texts)).covers, texts))
+        sources = [source for source in sources if source.text not in private]
     sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
     language = language_of([source.text for source in sources])
     guarded = frozenset(name for text in private for name in _NAME.findall(text))

@@ -16,14 +16,13 @@ from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.drafts import Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
-from abridge.summarizers.extractive.titles.phrases import Words, copied
+from abridge.summarizers.extractive.titles.phrases import ROOM, Words, copied
 
 _FIRST_WORD = re.compile(r"^[\w'’-]+")
 
 MAX_FOUND = 3  # times that a pattern is looked for in a sentence
-ROOM = 12  # words of a title at most
 
-Part = Literal["phrase", "clause", "value"]
+Part = Literal["phrase", "clause"]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from abridge.summarizers.extractive.titles.questions import turn_questions
 from abridge.summarizers.extractive.words import words_of
 
 MAX_READ_CHARS = 200  # characters of a sentence that are read
+ROOM = 12  # words of a title at most
 MAX_CUTS = 3  # ways to cut a phrase, the longest first
 MAX_SUBJECT_WORDS = 12  # before a verb
 MAX_LIST_WORDS = 5  # of the last item but one of a list

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from abridge.summarizers.extractive.titles.drafts import CLAUSES, FINDINGS, Draft, Kind, Loss
+from abridge.summarizers.extractive.titles.phrases import ROOM
 from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[Kind, float] = MappingProxyType({
@@ -27,9 +28,7 @@ PHRASE_LOSSES: Mapping[Loss, float] = MappingProxyType(
     {"": 0.0, "cut": -0.1, "halved": -0.2, "broken": -9.0}
 )
 TOLD, CONCLUDING, CLAUSE_WORD = 0.15, 0.35, 0.03
-"""For a clause: of a sentence that is told, of one that concludes, for each word up to the most."""
-
-MOST_WORDS = 12
+"""For a clause: of a sentence that is told, of one that concludes, for each word up to `ROOM`."""
 
 POINTING = -0.2  # for a word that stands for what a title does not show
 BEGINNING = 0.15  # for a phrase of the first sentence
@@ -103,7 +102,7 @@ class Rating:
         rate = self._kinds[kind] + self._spread(topic_words(draft.thing.lower()))
         rate += POINTING * draft.points
         if is_clause:
-            rate += CLAUSE_LOSSES[draft.loss] + CLAUSE_WORD * min(0, draft.size - MOST_WORDS)
+            rate += CLAUSE_LOSSES[draft.loss] + CLAUSE_WORD * min(0, draft.size - ROOM)
         else:
             rate += PHRASE_LOSSES[draft.loss]
         return rate + (self._rate_source(source, is_clause=is_clause) if source else 0.0)
