@@ -149,6 +149,15 @@ class GatheringDriver(ComparingDriver):
             self.would_become[-1] = ([*events], before)
 
 
+def test_there_is_no_room_for_reasoning_that_completes_a_part() -> None:
+    driver = GatheringDriver(SummaryPlan(live=True, part_chars=40, max_parts=9, tail_chars=20))
+    driver.upstream(ReasoningStarted(0, driver.frame(), 0))
+    for _ in range(20):
+        driver.upstream(ReasoningDelta(0, driver.frame(), 0, REASONING[:13]))
+    assert driver.requested
+    assert driver.became == driver.would_become
+
+
 @given(runs())
 def test_nothing_comes_of_reasoning_for_which_there_is_room(
     run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
