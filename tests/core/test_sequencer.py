@@ -31,6 +31,8 @@ from tests.core.sequencer_driver import BROKEN, SPENT, SequencerDriver
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
+ENOUGH = "**Adding**\n\n" + "I add what there is. " * 12
+"""A part that tells enough to stand alone."""
 
 
 @pytest.fixture
@@ -661,6 +663,95 @@ def test_passages_include_earlier_titles_and_context(driver: SequencerDriver) ->
     assert not passage.whole
 
 
+class TestTooLittle:
+    """A part written in its turn that tells too little goes with the reasoning that follows."""
+
+    @pytest.fixture
+    def driver(self) -> SequencerDriver:
+        driver = SequencerDriver(replace(PARTS, in_turn=True))
+        driver.open()
+        driver.raw(LINE)
+        driver.write(1, "**One**\n\nI add.")
+        driver.raw(LINE)
+        driver.raw("And so on. ")  # what follows the second part
+        return driver
+
+    def test_it_is_told_with_what_is_still_to_come(self, driver: SequencerDriver) -> None:
+        driver.write(2, "**Two**\n\nI take.")
+        assert "part 1" not in driver.emitted_labels
+        driver.raw(LINE * 2)
+        passage = driver.requested[2].passage
+        assert passage.text.startswith("I take.\n\n…\n\nAnd so on. word")
+        assert passage.told == ("**One**\n\nI add.",)
+        driver.write(2, ENOUGH)
+        assert driver.emitted_labels[-3:] == ["part 1", f"1: {ENOUGH}", "part 1 done"]
+
+    def test_it_is_told_with_what_has_come_by_then(self, driver: SequencerDriver) -> None:
+        driver.close()
+        driver.write(2, "**Two**\n\nI take.")
+        assert driver.requested[3].passage.text == "I take.\n\n…\n\nAnd so on. "
+        driver.write(3, ENOUGH)
+        driver.end()
+        assert driver.ended.summaries[0, 0].parts == ("**One**\n\nI add.", ENOUGH)
+        assert driver.ended.summaries[0, 0].unfinished == 0
+
+    def test_nothing_is_added_up_for_it(self, driver: SequencerDriver) -> None:
+        driver.write(2, "**Two**")
+        driver.close()
+        driver.write(2, ENOUGH)
+        driver.end()
+        assert driver.ended.share is not None
+        assert driver.ended.share.parts == 2
+
+    def test_it_is_shown_if_nothing_follows(self, driver: SequencerDriver) -> None:
+        driver.close()
+        driver.write(2, "**Two**\n\nI take.")
+        driver.write(3, "**Three**\n\nI divide.")
+        assert driver.emitted_labels[-3:] == ["1: **Three**\n\nI divide.", "part 1 done", "closed"]
+
+    def test_a_title_alone_is_not_shown_at_the_end(self, driver: SequencerDriver) -> None:
+        driver.close()
+        driver.write(2, "**Two**")
+        driver.write(3, "**Three**")
+        assert driver.emitted_labels[-1] == "closed"
+        assert "part 1" not in driver.emitted_labels
+
+    def test_what_is_in_the_midst_of_being_written_is_not_shown(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.say(2, ENOUGH)
+        assert "part 1" not in driver.emitted_labels
+        driver.finish(2)
+        assert driver.emitted_labels[-1] == "part 1 done"
+
+    @pytest.mark.parametrize(("text", "parts"), [("**One**\n\nI add.", 1), ("**One**", 0)])
+    def test_the_first_part_is_shown_if_it_tells_anything(self, text: str, parts: int) -> None:
+        driver = SequencerDriver(replace(PARTS, in_turn=True))
+        driver.open()
+        driver.raw(LINE)
+        driver.write(1, text)
+        assert driver.emitted_labels.count("part 0") == parts
+
+    def test_a_style_of_titles_has_nothing_below_them(self) -> None:
+        driver = SequencerDriver(replace(PARTS, in_turn=True, style="title"))
+        driver.open()
+        driver.raw(LINE)
+        driver.write(1, "**One**")
+        driver.raw(LINE)
+        driver.raw("And so on. ")
+        driver.write(2, "**Two**")
+        assert driver.emitted_labels[-1] == "part 1 done"
+
+    def test_a_model_is_taken_at_its_word(self) -> None:
+        driver = SequencerDriver(PARTS)
+        driver.open()
+        driver.raw(LINE)
+        driver.raw(LINE)
+        driver.write(1, "**One**")
+        driver.write(2, "**Two**")
+        assert driver.emitted_labels[-1] == "part 1 done"
+
+
 class TestInTurn:
     @pytest.fixture
     def driver(self) -> SequencerDriver:
@@ -674,9 +765,9 @@ class TestInTurn:
         assert list(driver.requested) == [1]
         driver.write(1, "**One**\n\nI add.")
         assert list(driver.requested) == [2]
-        driver.write(2, "two")
-        assert driver.requested[3].passage.told == ("**One**\n\nI add.", "two")
-        driver.write(3, "three")
+        driver.write(2, ENOUGH)
+        assert driver.requested[3].passage.told == ("**One**\n\nI add.", ENOUGH)
+        driver.write(3, ENOUGH)
         driver.close()
         driver.write(4, "four")
         assert driver.emitted_labels[-1] == "closed"
@@ -686,7 +777,7 @@ class TestInTurn:
         passages = []
         for part in (1, 2, 3):
             passages.append(driver.requested[part].passage)
-            driver.write(part, "so")
+            driver.write(part, ENOUGH)
         assert [passage.last for passage in passages] == [False, False, True]
 
     def test_a_part_that_fails_lets_the_next_one_have_its_turn(

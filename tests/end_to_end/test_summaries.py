@@ -7,7 +7,9 @@ from itertools import count, pairwise
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from abridge import AbridgeMiddleware, Settings
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
@@ -19,6 +21,7 @@ from abridge.core.usage import Tokens
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.model.prompts import build_prompt
 from tests.end_to_end.translation.turn import ALL_UPSTREAMS, answer
+from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import Pipeline, chat, responses
@@ -27,9 +30,11 @@ from tests.support.streams import (
     chat_stream,
     message_item,
     reasoning_item,
+    response,
     responses_stream,
     thinking,
 )
+from tests.support.upstream import Answer, Upstream
 
 SIZES = (20, 200, 2_000, 20_000)
 CODE = """\
@@ -123,6 +128,26 @@ class TestAnyReasoning:
         assert written
         assert all(title != following for title, following in pairwise(titles))
         assert len(written) <= max(320, len(pipeline.passages) * 800)
+
+
+LOOP = "Wait, no. Maybe I should look at it again. Hmm, what was it? Let me see. " * 20 + "\n\n"
+"""Reasoning that goes round in circles and tells nothing, a little more than a part of it."""
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_reasoning_in_circles_is_told_with_what_comes_after_it(*, stream: bool) -> None:
+    text = thinking(2_000) + LOOP * 6 + "The lease ends in July, so the deposit is due in June."
+    said = [reasoning_item(0, text), message_item(1, "June.")]
+    frames = [*responses_stream(said)]
+    upstream = Upstream(Answer(frames) if stream else Answer.json(response(said)))
+    app = AbridgeMiddleware(upstream, Settings(), registry=CollectorRegistry())
+    body = {"model": "m", "input": "Hi", "stream": stream, "reasoning": {"summary": "auto"}}
+    received = await call(app, "/v1/responses", body)
+    final = check_responses(received.data).response if stream else received.json
+    parts = [part["text"] for part in final["output"][0]["summary"]]
+    assert len(parts) in (2, 3)
+    assert "the deposit is due in June" in parts[-1]
+    assert all("\n\n" in part for part in parts), "no title stands alone"
 
 
 class TestReasoningBetweenCalls:

@@ -120,8 +120,7 @@ class SummarySettings(Table):
     """Whether to make parts while the model is still reasoning; false: one summary at the end."""
     part_chars: Characters = 1500
     """How much reasoning makes a part. A Chinese, Japanese or Korean character counts as 2.5. The
-    first part that a model writes is cut at 60 % of this, so that there is something to read
-    soon."""
+    first part is cut at 60 % of this, so that there is something to read soon."""
     max_parts: PositiveInt = 40
     """The number of parts after which each further part covers twice as much reasoning as the one
     before."""

@@ -25,6 +25,7 @@ from abridge.core.events import (
 from abridge.core.native import NativePiece, TitleSplitter
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import Cut, Segmenter
+from abridge.core.styles import body_of
 
 NO_PART_ID = 0
 """The id of a part that no summarizer writes."""
@@ -121,6 +122,7 @@ class ReasoningItem:
     title_splitter: TitleSplitter | None = None
     """Splits reasoning that is a summary already, to copy it into parts, or to translate them."""
     is_native: bool = False  # its reasoning is a summary already
+    parts_come_whole: bool = False  # they are emitted when they are written
     stretches_read: int = 0  # stretches that upstream has begun
     is_arriving: bool = False  # its reasoning is still coming in
     stretches_emitted: int = 0  # stretches whose ReasoningStarted was emitted
@@ -135,7 +137,9 @@ class ReasoningItem:
     @classmethod
     def for_plan(cls, key: ItemKey, plan: SummaryPlan) -> ReasoningItem:
         is_native = plan.native in ("shown", "copied")
-        return cls(key, plan.new_segmenter(), plan.new_title_splitter(), is_native)
+        splitter = plan.new_title_splitter()
+        come_whole = plan.in_turn and plan.native is None
+        return cls(key, plan.new_segmenter(), splitter, is_native, come_whole)
 
     def plan_part(self, part_id: int, cut: Cut) -> SummaryPart:
         """Add `cut` to the last part if that is not requested yet, else to a new one; return it."""
@@ -152,6 +156,23 @@ class ReasoningItem:
         """Return the last part if it is not requested yet, nor to be requested in its turn."""
         last = self.parts[-1] if self.parts else None
         return last if last is not None and last.is_planned and not last.queued else None
+
+    def hand_on(self, part: SummaryPart) -> bool:
+        """Have the little that a part tells told with what follows it. Return False if nothing
+        follows, and it is to be shown."""
+        body = body_of(part.text)
+        rest = f"{body}\n\n…\n\n" if body else ""
+        if self.gathers_for(part):
+            part.reasoning, part.requested_at = rest, None
+            part.unsent.clear()
+            return True
+        if (following := self.next_queued()) is not None:
+            following.reasoning = rest + following.reasoning
+        elif body or not self.told:
+            return False
+        part.unsent.clear()
+        part.end(complete=True)
+        return True
 
     def gathers_for(self, part: SummaryPart) -> bool:
         """Return whether what comes next of its stretch of reasoning can be added to a part."""
@@ -244,7 +265,7 @@ class ReasoningItem:
         """Yield the events for what there is of its due parts, the lowest unclosed one first."""
         lane, item = self.key
         for part in self.due_parts():
-            if part.unsent:
+            if part.unsent and (part.ended or not self.parts_come_whole):
                 if part.index is None:
                     part.index = self.take_index()
                     yield SummaryPartAdded(lane, None, item, part.index)
@@ -255,6 +276,11 @@ class ReasoningItem:
             if part.index is not None:
                 text = "".join(part.sent)
                 yield SummaryPartDone(lane, None, item, part.index, text, part.complete)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The texts of the parts that are written."""
+        return tuple(text for one in self.parts if one.ended and (text := one.text))
 
     @property
     def is_written_to(self) -> bool:
@@ -273,7 +299,7 @@ class ReasoningItem:
             part.whole,
             last=not self.is_arriving and part is self.parts[-1],
             before=part.before,
-            told=tuple(text for one in self.parts if one.ended and (text := one.text)),
+            told=self.told,
             language=plan.language,
             translates=plan.native == "translated",
             hidden=plan.hidden,

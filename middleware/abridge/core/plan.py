@@ -41,6 +41,10 @@ REST_SHARE = 3
 a part of less is hardly a paragraph. A model's calls begin at once, to be done when the answer
 comes."""
 
+LEAST_SIZE = 240
+"""The size of an extract, about 40 words, below which it becomes no part of its own if more
+reasoning follows: what it tells goes with that."""
+
 Fallback = Callable[[Passage], str]
 
 NativeReasoning: TypeAlias = Literal["shown", "copied", "translated"]

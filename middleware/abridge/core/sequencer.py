@@ -74,7 +74,9 @@ from abridge.core.parts import (
     SummaryPart,
     with_text_ends,
 )
-from abridge.core.plan import OverheadBudget, SummaryPlan
+from abridge.core.plan import LEAST_SIZE, OverheadBudget, SummaryPlan
+from abridge.core.segmenter import text_size
+from abridge.core.styles import STYLES, body_of
 from abridge.core.usage import Tokens, UsageLedger
 
 MAX_TRANSLATED_CHARS = 12_000
@@ -218,13 +220,22 @@ class Sequencer:
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
             lane = self._lanes.of(item)
-            self._record_usage(part_id, spent, model)
-            if requested.is_silent:
-                self._give_up_part(item, requested, EMPTY_SUMMARY)
-            else:
-                requested.end(complete=True)
+            if not (self._tells_little(item, requested) and item.hand_on(requested)):
+                self._record_usage(part_id, spent, model)
+                if requested.is_silent:
+                    self._give_up_part(item, requested, EMPTY_SUMMARY)
+                else:
+                    requested.end(complete=True)
             self._request_queued(item, now)
         return self._emit_ready(now, lane)
+
+    def _tells_little(self, item: ReasoningItem, part: SummaryPart) -> bool:
+        """Return whether what is written is too little for a part of its own. The first part, which
+        a reader waits for, may be of any size."""
+        style = self._plan.style
+        if not item.parts_come_whole or style is None or STYLES[style].title_only:
+            return False
+        return text_size(body_of(part.text)) < (LEAST_SIZE if item.told else 1)
 
     def summary_failed(
         self,

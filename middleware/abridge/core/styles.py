@@ -139,3 +139,8 @@ def title_of(text: str) -> str | None:
     """Return the title of a part's text, or None if it has none."""
     match = TITLE.match(text)
     return match[1] if match else None
+
+
+def body_of(text: str) -> str:
+    """Return a part's text without its title."""
+    return TITLE.sub("", text, count=1).strip()

@@ -229,6 +229,18 @@ def test_what_is_taken_back_is_left_out() -> None:
     assert "The cause is the lock file" in part(text)
 
 
+@pytest.mark.parametrize(("between", "is_told"), [("\n\n", False), ("\n\n…\n\n", True)])
+def test_nothing_is_taken_back_from_beyond_a_gap(between: str, *, is_told: bool) -> None:
+    finding = "The lock file pins version two since April."
+    gist = part(f"{finding}{between}Wait, no. The cache was cleared yesterday, all of it.")
+    assert (finding in gist) == is_told
+
+
+def test_a_gap_is_not_shown_as_the_answer_to_a_question() -> None:
+    text = "Which version does the lock file pin?\n\n…\n\nThe cache was cleared yesterday."
+    assert "…" not in part(text)
+
+
 def test_what_is_only_supposed_gives_way_to_what_follows_from_it() -> None:
     text = (
         "Suppose the door on the left is safe. The guard opens the middle one in that case. "

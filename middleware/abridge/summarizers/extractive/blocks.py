@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+GAP = "…"  # a line of its own, where something is left out
 MAX_LINE_CHARS = 320  # characters up to which a line may be code; a longer one is read as prose
 
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
@@ -77,7 +78,7 @@ def _join_wrapped(text: str) -> Iterator[str]:
             bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
         )
         fenced ^= toggles
-        legible = not (fenced or toggles) and _is_prose(line)
+        legible = not (fenced or toggles) and (bare == GAP or _is_prose(line))
         if block and legible and _is_continuation(block, line):
             block = f"{block} {bare}"
             continue

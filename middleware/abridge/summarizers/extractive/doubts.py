@@ -46,9 +46,9 @@ SHRUG = re.compile(
     r"|makes sense|checks out)(?: to me)?|i(?: think i)?['’]?(?:m| am) (?:pretty |quite )?"
     r"(?:confident|sure|done|overcomplicating)\b.{0,30}|(?:everything |it all |all (?:of )?this )?"
     r"(?:makes|made) (?:\w+ )?sense(?: now)?|(?:but )?i(?:['’]m| am) (?:still |also )?(?:not|un"
-    r"|really|a bit|getting|so) ?(?:\w+ )?(?:sure|certain|confused|stuck)\b[^,;:]{0,24})\W*"
+    r"|really|a bit|getting|so) ?(?:\w+ )?(?:sure|certain|confused|stuck)\b[^,;:]{0,24}|…)\W*"
 )
-"""Sentences that only nod."""
+"""Sentences that only nod, and gaps."""
 
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from abridge.summarizers.extractive.blocks import ProseBlock, split_blocks
+from abridge.summarizers.extractive.blocks import GAP, ProseBlock, split_blocks
 from abridge.summarizers.extractive.notation import plain_math
 
 MAX_SENTENCE_CHARS = 320  # a longer one is cut at a clause and gets an ellipsis
@@ -60,7 +60,8 @@ class Sentence:
 
 
 def split_sentences(text: str) -> Iterator[Sentence]:
-    """Yield the sentences of `text` in order, verbatim except for markup that is removed."""
+    """Yield the sentences of `text`, and its gaps, in order, verbatim except for markup that is
+    removed."""
     for number, block in enumerate(split_blocks(text)):
         for heading in block.headings:
             yield Sentence(heading, is_heading=True, block=number)
@@ -69,7 +70,7 @@ def split_sentences(text: str) -> Iterator[Sentence]:
 
 def _parse_block(block: ProseBlock, number: int) -> Iterator[Sentence]:
     for piece in _split_block(plain_math(block.text)):
-        if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece):
+        if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece) or piece == GAP:
             yield Sentence(piece, block=number, hangs=block.hangs)
 
 

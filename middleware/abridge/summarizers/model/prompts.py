@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
-from abridge.core.styles import STYLES, TITLE, SummaryStyle
+from abridge.core.styles import STYLES, SummaryStyle, body_of
 from abridge.summarizers.model.languages import language_name
 
 TITLES_PLACEHOLDER = "{titles}"
@@ -165,7 +165,7 @@ def _latest_titles(passage: Passage, size: float) -> list[str]:
 
 def _last_told_text(passage: Passage) -> str:
     """Return the text of the part before, without its title, which is among the titles."""
-    return TITLE.sub("", passage.told[-1], count=1).strip() if passage.told else ""
+    return body_of(passage.told[-1]) if passage.told else ""
 
 
 def _end_of(text: str, size: float) -> list[str]:
