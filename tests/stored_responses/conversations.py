@@ -99,13 +99,14 @@ async def list_items(app: ASGIApp, response_id: str, **query: Any) -> list[Json]
 
 def read_error(received: Call) -> tuple[int, str | None, str | None]:
     error = received.json["error"]
-    assert error["type"] == "invalid_request_error"
+    assert error["type"] == ("server_error" if received.status == 503 else "invalid_request_error")
     openapi.check("ErrorResponse", received.json)
     return received.status, error["code"], error["param"]
 
 
 MINTED_ID = pytest.param(mint_id("resp_"), id="ours")
 NOT_FOUND = (404, None, None)
+STORE_DOWN = (503, "store_unavailable", None)
 NO_PREVIOUS = (400, "previous_response_not_found", "previous_response_id")
 
 

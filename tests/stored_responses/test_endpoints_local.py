@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NoReturn
 
 import pytest
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted
-from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.memory import MemoryBackend, MemoryStore
+from abridge.memory.stores.store import BackendError
 from tests.end_to_end.translation.test_translation import BOTH, KEY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import play
 from tests.end_to_end.translation.turn import WORDS, answer
@@ -20,11 +22,14 @@ from tests.stored_responses.conversations import (
     NO_PREVIOUS,
     NOT_FOUND,
     PATH,
+    STORE_DOWN,
     TRANSLATED_APIS,
     USER,
     Json,
     answering,
+    ask_conversations,
     converse,
+    create_conversation,
     fetch,
     get_response,
     list_items,
@@ -45,15 +50,9 @@ from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
 
-class Down(MemoryStore):
-    """A store that cannot be reached."""
-
-    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [None for _ in keys]
-
-    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> bool:
-        """Drop the values."""
-        return False
+async def fail(*_: object) -> NoReturn:
+    """Stand for an operation of a backend that cannot be reached."""
+    raise BackendError
 
 
 class Failing(MemoryStore):
@@ -75,16 +74,51 @@ class Waiting(MemoryStore):
 
 class TestStore:
     @BOTH
-    @pytest.mark.parametrize("kind", [Down, Failing])
-    async def test_a_failing_store_costs_no_answer(
-        self, kind: type[MemoryStore], monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    async def test_a_store_that_is_down_costs_no_answer(
+        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
-        monkeypatch.setattr("abridge.memory.registry.MemoryStore", kind)
+        for operation in ("get", "put"):
+            monkeypatch.setattr(MemoryBackend, operation, fail)
+        app = bridge(answering("chat", stream=stream), "chat")
+        first = await get_response(app, "Hi", stream=stream)
+        assert first["status"] == "completed"
+        assert read_error(await fetch(app, first["id"])) == STORE_DOWN
+        monkeypatch.undo()
+        assert read_error(await fetch(app, first["id"])) == NOT_FOUND
+
+    @BOTH
+    async def test_a_store_that_is_broken_costs_no_answer(
+        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    ) -> None:
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", Failing)
         app = bridge(answering("chat", stream=stream), "chat")
         first = await get_response(app, "Hi", stream=stream)
         assert first["status"] == "completed"
         assert read_error(await fetch(app, first["id"])) == NOT_FOUND
         assert read_error(await post(app, "Hi", previous_response_id=first["id"])) == NO_PREVIOUS
+
+    async def test_a_client_is_to_try_again_to_get_what_a_store_that_is_down_may_hold(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = bridge(answering("chat"), "chat")
+        first = await get_response(app, "Hi")
+        conversation = await create_conversation(app)
+        item = {"type": "item_reference", "id": first["output"][0]["id"]}
+        monkeypatch.setattr(MemoryBackend, "get", fail)
+        path = f"/{conversation['id']}"
+        for received in (
+            await fetch(app, first["id"]),
+            await fetch(app, f"{first['id']}/input_items"),
+            await fetch(app, first["id"], method="DELETE"),
+            await post(app, "Hi", previous_response_id=first["id"]),
+            await post(app, "Hi", conversation=conversation["id"]),
+            await post(app, [item]),
+            await ask_conversations(app, path, method="GET"),
+            await ask_conversations(app, f"{path}/items", method="GET"),
+        ):
+            assert read_error(received) == STORE_DOWN
+        monkeypatch.undo()
+        assert (await fetch(app, first["id"])).json == first
 
     @BOTH
     async def test_an_answer_is_stored_before_its_end_is_sent(

@@ -44,7 +44,13 @@ from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.stored_responses.event_log import EventSource
 from abridge.stored_responses.leases import CANCELLED, DELETED, SERVER_STOPPING, Stop
 from abridge.stored_responses.references import read_conversation_id, why_unstored
-from abridge.stored_responses.repository import UNFINISHED, LocalRecord, ResponseRepository
+from abridge.stored_responses.repository import (
+    UNFINISHED,
+    LocalRecord,
+    ResponseRepository,
+    missing,
+    store_unavailable,
+)
 from abridge.stored_responses.storage import StoreLocally
 
 _log = logging.getLogger(__name__)
@@ -137,7 +143,7 @@ class BackgroundResponses:
             if not has_begun:
                 self._release(run, tenant)
         if not has_begun:
-            raise _cannot_be_stored()
+            raise store_unavailable("The background response could not be stored.")
         alone = {**scope_for_body(scope, body, BODY_HEADERS), BACKGROUND: run.id}
         task = asyncio.create_task(self._run(run, tenant, alone))
         for tasks in (self._running.tasks, self._tasks):
@@ -222,7 +228,7 @@ class BackgroundResponses:
         source: EventSource = RunElsewhere(repository, response_id) if run is None else run.log
         index = await source.index()
         if index is None or (record.upstream in self._hiding and not index.hides_raw):
-            raise _not_resumable()
+            raise missing(_not_resumable(), repository)
         return source
 
 
@@ -268,15 +274,6 @@ def _too_many() -> RequestError:
         status=429,
         kind="rate_limit_error",
         code="too_many_background_responses",
-    )
-
-
-def _cannot_be_stored() -> RequestError:
-    return RequestError(
-        "The background response could not be stored.",
-        status=503,
-        kind="server_error",
-        code="store_unavailable",
     )
 
 

@@ -30,7 +30,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.conversations import LocalConversation
 from abridge.stored_responses.endpoints import lacks_storage
 from abridge.stored_responses.references import conversation_not_found, why_unstored
-from abridge.stored_responses.repository import ResponseRepository, tenant_repositories
+from abridge.stored_responses.repository import ResponseRepository, missing, tenant_repositories
 from abridge.work import Work
 
 CONVERSATIONS_PATH = "/conversations"
@@ -190,4 +190,5 @@ class ConversationEndpoints:
         if path.resource == "conversations":
             raise RequestError(f"A conversation cannot be created{reason}.")
         is_kept = self._repository(scope) is not None
-        raise conversation_not_found(path.conversation_id, "" if is_kept else reason)
+        error = conversation_not_found(path.conversation_id, "" if is_kept else reason)
+        raise missing(error, *tenant_repositories(self._memories, scope))

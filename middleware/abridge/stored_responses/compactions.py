@@ -17,7 +17,7 @@ from abridge.apis.openai import mint_id
 from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.errors import RequestError
 from abridge.memory.route_memory import RouteMemory
-from abridge.stored_responses.repository import ResponseRepository
+from abridge.stored_responses.repository import ResponseRepository, missing
 
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
@@ -73,14 +73,15 @@ class Compactions:
     async def open(self, blob: str, param: str, code: str) -> Compaction:
         """Return the compaction that a blob stands for. Raises RequestError."""
         fields = None
-        if blob.startswith(STORED_PREFIX) and self.repository is not None:
+        repository = self.repository if blob.startswith(STORED_PREFIX) else None
+        if repository is not None:
             name = blob.removeprefix(STORED_PREFIX)
-            stored = await self.repository.find_compaction(name)
+            stored = await repository.find_compaction(name)
             fields = None if stored is None else loads_exact(stored)
         elif self.sealer is not None:
             fields = self._unseal(self.sealer, blob, param)
         if fields is None:
-            raise unreadable_error(param, code)
+            raise missing(unreadable_error(param, code), repository)
         return Compaction(**fields)
 
     @staticmethod

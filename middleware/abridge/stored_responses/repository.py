@@ -157,7 +157,7 @@ class ResponseRepository:
         another one is gone."""
         found = await self.find_items(item_ids)
         if any(name not in found and not is_reasoning_id(name) for name in item_ids):
-            raise error
+            raise missing(error, self)
         return [(name, loads_exact(found[name])) for name in item_ids if name in found]
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
@@ -209,6 +209,11 @@ class ResponseRepository:
         if content is not None:
             await self.save_compaction(name, content)
         return content
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the store could not be reached when it was last read."""
+        return self._store.is_down
 
     @property
     def tenant(self) -> str:
@@ -292,6 +297,18 @@ def tenant_repositories(
         repository = ResponseRepository.for_tenant(memory, memory.tenant_tags(scope))
         if repository is not None:
             yield repository
+
+
+def missing(error: RequestError, *repositories: ResponseRepository | None) -> RequestError:
+    """Return the error for what these were just searched for in vain: while a store is down nobody
+    knows what it holds, and the client is to try again."""
+    if any(one is not None and one.is_down for one in repositories):
+        return store_unavailable("The store cannot be reached.")
+    return error
+
+
+def store_unavailable(message: str) -> RequestError:
+    return RequestError(message, status=503, kind="server_error", code="store_unavailable")
 
 
 def is_reasoning_id(item_id: str) -> bool:

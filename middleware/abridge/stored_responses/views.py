@@ -31,7 +31,12 @@ from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
-from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
+from abridge.stored_responses.repository import (
+    LocalRecord,
+    ResponseRepository,
+    UpstreamRecord,
+    missing,
+)
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 """Fields of a reasoning item that differ."""
@@ -51,7 +56,7 @@ class LocalView:
     async def whole_response(self) -> Json:
         output = [item for _, item in await self._load_items(self.record.output)]
         if len(output) < len(self.record.output):
-            raise response_not_found(self.response_id)
+            raise missing(response_not_found(self.response_id), self.repository)
         return {**self.record.response, "output": output}
 
     async def input_items(self, query: bytes) -> Json:

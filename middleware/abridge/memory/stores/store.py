@@ -138,6 +138,7 @@ class Store:
         self._sealer = sealer
         self._observe = observe
         self._problems = ProblemLog(_log, backend.name)
+        self.is_down = False  # as it was last read
 
     @property
     def size(self) -> int | None:
@@ -256,14 +257,15 @@ class Store:
         """Read in batches. Return `absent` for those that cannot be read."""
         results: list[T] = []
         for batch in self._batches(items):
-            started_at = perf_counter()
+            started_at, is_down = perf_counter(), False
             try:
                 found = await read(batch)
                 result = _read_result(found)
             except _DamagedError as error:
                 found, result = error.opened, "error"
             except BackendError:
-                found, result = [absent] * len(batch), "error"
+                found, result, is_down = [absent] * len(batch), "error", True
+            self.is_down = is_down
             self._observe(operation, result, perf_counter() - started_at)
             results += found
         return results
