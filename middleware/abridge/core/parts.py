@@ -146,6 +146,7 @@ class ReasoningItem:
         last = self.unrequested_part()
         if last is not None:
             last.reasoning += cut.text
+            last.unsent.clear()
             last.stretch = self.stretches_read
             return last
         whole = not self.is_arriving and not self.parts
@@ -159,16 +160,15 @@ class ReasoningItem:
 
     def hand_on(self, part: SummaryPart) -> bool:
         """Have the little that a part tells told with what follows it. Return False if nothing
-        follows, and it is to be shown."""
+        follows, and it is to be shown. While nothing has come yet, the part keeps its text."""
         body = body_of(part.text)
         rest = f"{body}\n\n…\n\n" if body else ""
         if self.gathers_for(part):
             part.reasoning, part.requested_at = rest, None
-            part.unsent.clear()
             return True
         if (following := self.next_queued()) is not None:
             following.reasoning = rest + following.reasoning
-        elif body or not self.told:
+        elif body:
             return False
         part.unsent.clear()
         part.end(complete=True)

@@ -220,12 +220,11 @@ class Sequencer:
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
             lane = self._lanes.of(item)
-            if not (self._tells_little(item, requested) and item.hand_on(requested)):
-                self._record_usage(part_id, spent, model)
-                if requested.is_silent:
-                    self._give_up_part(item, requested, EMPTY_SUMMARY)
-                else:
-                    requested.end(complete=True)
+            self._record_usage(part_id, spent, model)
+            if requested.is_silent:
+                self._give_up_part(item, requested, EMPTY_SUMMARY)
+            elif not (self._tells_little(item, requested) and item.hand_on(requested)):
+                requested.end(complete=True)
             self._request_queued(item, now)
         return self._emit_ready(now, lane)
 
@@ -233,9 +232,9 @@ class Sequencer:
         """Return whether what is written is too little for a part of its own. The first part, which
         a reader waits for, may be of any size."""
         style = self._plan.style
-        if not item.parts_come_whole or style is None or STYLES[style].title_only:
+        if not (item.parts_come_whole and item.told) or style is None or STYLES[style].title_only:
             return False
-        return text_size(body_of(part.text)) < (LEAST_SIZE if item.told else 1)
+        return text_size(body_of(part.text)) < LEAST_SIZE
 
     def summary_failed(
         self,
@@ -309,7 +308,10 @@ class Sequencer:
         last = item.unrequested_part() if cut is None else item.plan_part(next(self._part_ids), cut)
         if last is None:
             return
-        if lane.grace_left > 0:
+        if last.unsent:
+            if not item.hand_on(last):
+                last.end(complete=True)
+        elif lane.grace_left > 0:
             self._request_part(item, last, now)
         else:
             self._give_up_part(item, last, DEADLINE_PASSED)  # not waited for, so not requested
