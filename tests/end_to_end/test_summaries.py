@@ -15,11 +15,13 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.tables import PromptSettings
-from abridge.core.plan import Passage
+from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import text_size
 from abridge.core.usage import Tokens
+from abridge.pipeline.exchange_plan import EXTRACT_TAIL_CHARS, FIRST_SHARE
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.model.prompts import build_prompt
+from tests.core.sequencer_driver import SequencerDriver
 from tests.end_to_end.translation.turn import ALL_UPSTREAMS, answer
 from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
@@ -148,6 +150,35 @@ async def test_reasoning_in_circles_is_told_with_what_comes_after_it(*, stream: 
     assert len(parts) in (2, 3)
     assert "the deposit is due in June" in parts[-1]
     assert all("\n\n" in part for part in parts), "no title stands alone"
+
+
+IN_TURN = SummaryPlan(first_share=FIRST_SHARE, in_turn=True, tail_chars=EXTRACT_TAIL_CHARS)
+
+
+def extracted(text: str, *, pause: int) -> tuple[str, ...]:
+    """Return the parts that are extracted of a text, where the model pauses for as long as one
+    takes after so many characters."""
+    driver = SequencerDriver(IN_TURN)
+    driver.open()
+    for start in range(0, len(text), 40):
+        driver.raw(text[start : start + 40])
+        for part in [*driver.requested] if start % pause < 40 else ():
+            driver.write(part, extract(driver.requested[part].passage))
+    driver.close()
+    while driver.requested:
+        part = min(driver.requested)
+        driver.write(part, extract(driver.requested[part].passage))
+    driver.end()
+    return driver.ended.summaries[0, 0].parts
+
+
+@pytest.mark.parametrize("rest", ["", "I see. " * 30, "The lease ends in July. " * 40])
+def test_parts_in_circles_are_the_same_at_any_pace(rest: str) -> None:
+    text = thinking(1_700) + LOOP * 5 + thinking(900) + LOOP * 3 + rest
+    parts = extracted(text, pause=40)
+    assert len(parts) > 1
+    assert extracted(text, pause=2_000) == parts
+    assert extracted(text, pause=len(text)) == parts
 
 
 class TestReasoningBetweenCalls:
