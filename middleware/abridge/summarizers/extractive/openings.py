@@ -16,7 +16,7 @@ import re
 from abridge.summarizers.extractive import cues
 from abridge.summarizers.extractive.words import words_of
 
-_FILLER = re.compile(
+_FILLERS = (
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
     r"|sure|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"
@@ -27,8 +27,8 @@ _FILLER = re.compile(
     r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
 
-_CONNECTIVE = re.compile(
-    r"(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
+_CONNECTIVES = (
+    r"(?:(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
     r"|as)\b)(?:\s+then(?=,))?|then(?! (?:again|is|are|was|were|do|does|did|can|will|would|has"
     r"|have)\b)|and(?! (?:so on|the like)\b)|but(?! for\b)|also(?=,| (?:the|i|we|there|note)\b)"
     r"|now(?! that\b| is\b)|therefore|thus(?! far\b|(?: \w+)? \w+ing\b)|hence|however(?=,| (?:can|i"
@@ -44,8 +44,10 @@ _CONNECTIVE = re.compile(
     r"|但是|但|不过|然而|而且|并且|另外|此外|同时|然后|接着|那么|其次|而(?!且)|したがって|よって"
     r"|つまり|だから|なので|でも|しかし|また|そして|そこで|それで|それから|ただし"
     r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데"
-    r"|또한)[,，]?\s*"
+    r"|또한)[,，]?\s*)"
 )
+FILLERS = re.compile(_FILLERS)
+CONNECTIVES = re.compile(f"(?:{_CONNECTIVES}(?:{_FILLERS})?){{1,3}}")
 
 THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
@@ -126,29 +128,13 @@ HINTS = cues.HINTS | _MODALS | _POINTERS
 """Words by which it is known what most sentences need not be searched for."""
 
 
-def strip_fillers(text: str, lower: str) -> str:
-    """Remove an "Okay, so" from the start of a sentence; return it unchanged if it is no more."""
-    found = _FILLER.match(lower)
-    return _without(text, found) if found else text
-
-
-def strip_connectives(text: str, lower: str) -> str:
-    """Remove "So", "But, then" and the like from the start of a sentence without fillers."""
-    for _ in range(3):
-        found = _CONNECTIVE.match(lower)
-        if found is None:
-            break
-        text = _without(text, found)
-        text = strip_fillers(text, text.lower())
-        lower = text.lower()
-    return text
-
-
-def _without(text: str, found: re.Match[str]) -> str:
-    rest = text[found.end() :].lstrip()
-    if sum(map(str.isalnum, rest[:12])) < 2:
+def strip(opening: re.Pattern[str], text: str, lower: str) -> str:
+    """Remove fillers or connectives from the start of a sentence, unless it is no more."""
+    found = opening.match(lower)
+    if found is None:
         return text
-    return capitalize(rest)
+    rest = text[found.end() :].lstrip()
+    return capitalize(rest) if sum(map(str.isalnum, rest[:12])) > 1 else text
 
 
 def capitalize(text: str) -> str:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
 from abridge.summarizers.extractive.legibility import is_legible, sign_share
-from abridge.summarizers.extractive.openings import PRONOUNS, leans, strip_connectives
+from abridge.summarizers.extractive.openings import CONNECTIVES, PRONOUNS, leans, strip
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence
@@ -69,7 +69,7 @@ def score_sentences(
 def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str]) -> Candidate:
     """Return a sentence with its score. `place` is its number without those that only nod, `before`
     the last of them."""
-    text = strip_connectives(read.text, read.lower)
+    text = strip(CONNECTIVES, read.text, read.lower)
     words = read.topics
     one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
     opens, hangs = read.opens(before), read.hangs
