@@ -32,7 +32,8 @@ class Reading:
     def settles(self) -> bool:
         """Whether it is a consequence that ends its paragraph or is followed by a question."""
         following = self.following
-        return self.draws and (not following or following.block != self.block or following.asks)
+        ends = not following or following.block != self.block or following.asks
+        return self.draws and not self.asks and ends
 
     def opens(self, before: Reading | None) -> bool:
         """Return true for the first sentence of a paragraph that has others."""
