@@ -52,7 +52,6 @@ NOTE = re.compile(
 FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
 """One or two words, which tell nothing but as an answer."""
 
-_QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
     r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
     r"|puzzle)(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问"
@@ -95,22 +94,17 @@ def is_nod(read: Reading, *, asked: bool = False) -> bool:
 
 def announces(read: Reading) -> bool:
     """Return true for a question or an intention that says what the next sentences are about."""
-    lower = read.lower
-    words = word_count(lower, MIN_THINKING_WORDS, wide=read.wide)
-    if _QUESTION.search(lower, max(0, len(lower) - 4)):
+    words = word_count(read.lower, MIN_THINKING_WORDS, wide=read.wide)
+    if read.asks:
         return words >= MIN_ASKING_WORDS
-    return (
-        words >= MIN_THINKING_WORDS
-        and bool(_INTENT.match(lower))
-        and len(read.topics - TASK_WORDS) > 1
-    )
+    intends = words >= MIN_THINKING_WORDS and _INTENT.match(read.lower) is not None
+    return intends and len(read.topics - TASK_WORDS) > 1
 
 
 def tells_nothing(read: Reading) -> bool:
     """Return true for a question that the reasoning asks itself, and a note to oneself."""
-    end = read.lower[-4:]
-    asks = ("?" in end or "？" in end) and _QUESTION.search(end)
-    return bool((asks and not _TOLD_QUESTION.search(read.lower)) or NOTE.match(read.lower))
+    asks = read.asks and not _TOLD_QUESTION.search(read.lower)
+    return asks or NOTE.match(read.lower) is not None
 
 
 def is_doubtful(read: Reading, *, is_task: bool = False) -> bool:

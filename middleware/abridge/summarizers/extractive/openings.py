@@ -72,37 +72,31 @@ CONSEQUENCE = re.compile(
 
 _LEANS = re.compile(
     r"(?:none|no need|that|this|these|those|it|its|they|them|their|he|she|his|her|such|which|who"
-    r"|another|others?|both|neither|either|either way|because|otherwise|alternatively|instead"
-    r"|in that case|in this case|in either case|in both cases|for example|for instance|e\.g\."
-    r"|i\.e\.|similarly|likewise|again|same|so|then|or|nor|not|unless|whereas|while|though|although"
-    r"|meaning|same thing|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)"
-    r"|(?:after|before) (?:this|that)|given (?:this|that|these)|based on (?:this|that|these)"
-    r"|if (?:so|not|it|they|that|this|he|she)|since (?:it|they|that|this|these|he|she)|when (?:it"
-    r"|they|that|this)|as (?:it|they|such)|like|here|there it|at (?:this|that)|also|thus|still|yet"
-    r"|too|than|where|(?:i|we) (?:think|guess) (?:it|that|this|they)(?:['’]s|\b)|the (?:same|other"
-    r"|latter|former)|maybe (?:it|they|that|this)|perhaps (?:it|they|that|this)|second|third"
+    r"|another|others?|both|neither|either|because|otherwise|alternatively|instead|again|same|so"
+    r"|in (?:that|this|either) case|in both cases|for (?:example|instance)|e\.g|i\.e|similarly"
+    r"|likewise|then|or|nor|not|unless|whereas|while|though|although|meaning|like|here|there it"
+    r"|(?:with|by|from|at|after|before|given|based on|if|since|when|maybe|perhaps"
+    r"|(?:i|we) (?:think|guess)) (?:this|that)|if (?:so|not|he|she)|since (?:he|she)|as such"
+    r"|from there|also|thus|still|yet|too|than|where|second|third|the (?:same|other|latter|former)"
     r"|(?:ab da|das|dies(?:e[rsnm]?)?|es|er|sie|damit|dadurch|dafür|dazu|dabei|daran|dann|sonst"
     r"|weil|deshalb|daher|somit|so|ansonsten|welche[rs]?|oder|zusammen|macht|bleiben)(?! (?:nutzer"
     r"|frage|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso"
     r"|esto|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso"
     r"|isto|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
-    r"|или)\b(?!['’]s (?:important|crucial|clear|best) to)|(?:这|那|它|其(?!次|实|他)|他|她|否则"
+    r"|или)\b|(?:这|那|它|其(?!次|实|他)|他|她|否则"
     r"|因为|或者|例如|比如|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら"
     r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
 )
 
 _LEANS_EARLY = re.compile(
-    r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|\w+ing|i|we|you"
-    r"|let['’]s)\b,?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those|both"
-    r"|there)\b(?!['’]s (?:important|crucial|best) )|(?:wenn|weil|da|falls|auch|bei|mit|für|in|ich"
-    r"|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm|diese[rnms]?)\b"
+    r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|given|based|maybe"
+    r"|perhaps|\w+ing|i|we|you|let['’]s)\b,?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those"
+    r"|both|there)\b(?!['’]s (?:important|crucial|best) )|(?:wenn|weil|da|falls|auch|bei|mit|für|in"
+    r"|ich|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm|diese[rnms]?)\b|(?:[\w'’-]+\s){1,4}(?:may|might"
+    r"|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
 )
-"""Pronouns among the first words: `On the road, it`."""
-
-_ELLIPTIC = re.compile(
-    r"(?:[\w'’-]+\s){1,4}(?:may|might|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
-)
-"""A verb is missing, which the sentence before has: `The hands may, in the last half hour.`"""
+"""Pronouns among the first words, `On the road, it`; a verb that is missing, which the sentence
+before has: `The hands may, in the last half hour.`"""
 
 _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
@@ -117,14 +111,16 @@ _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
 
 
-_MODALS = words_of("may might can could will would does did should must")
 PRONOUNS = cues.Cue(
     "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella|elle>"
 )
 """With a pronoun anywhere, a sentence says more after the one before it."""
 
-_POINTERS = PRONOUNS.words | words_of("both there diese dieser diesen diesem dieses")
-HINTS = cues.HINTS | _MODALS | _POINTERS
+_EARLY_WORDS = PRONOUNS.words | words_of(
+    "both there diese dieser diesen diesem dieses may might can could will would does did should"
+    " must"
+)
+HINTS = cues.HINTS | _EARLY_WORDS
 """Words by which it is known what most sentences need not be searched for."""
 
 
@@ -151,9 +147,6 @@ def leans(text: str, words: frozenset[str]) -> bool:
     if text[0] in "([（":
         return True
     lower = text.lower()
-    found = (
-        _LEANS.match(lower)
-        or (not _POINTERS.isdisjoint(words) and _LEANS_EARLY.match(lower))
-        or (not _MODALS.isdisjoint(words) and _ELLIPTIC.match(lower))
-    )
+    is_early = not _EARLY_WORDS.isdisjoint(words)
+    found = _LEANS.match(lower) or (is_early and _LEANS_EARLY.match(lower))
     return bool(found) and not _NAMED.match(text)

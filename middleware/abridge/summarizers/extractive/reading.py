@@ -6,6 +6,8 @@ from abridge.summarizers.extractive import openings
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import is_wide, split_words
 
+_CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
+
 
 class Reading:
     """A sentence without fillers."""
@@ -26,7 +28,7 @@ class Reading:
 
     @property
     def asks(self) -> bool:
-        return self.lower.endswith(("?", "？"))
+        return self.lower.rstrip(_CLOSING).endswith(("?", "？"))
 
     @property
     def settles(self) -> bool:

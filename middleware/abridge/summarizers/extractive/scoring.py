@@ -61,7 +61,7 @@ def score_sentences(
             if not private and is_legible(read.text):
                 yield _rate(read, place, before, told)
             place, before = place + 1, read
-        asked = read.lower.endswith(("?", '?"'))
+        asked = read.asks
 
 
 def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str]) -> Candidate:
@@ -97,7 +97,7 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
             and cues.CONCLUSION.is_in(read.lower, read.hints, wide=read.wide, within=start)
         )
         one.sound = not is_meta or one.concludes or is_early
-    if not one.sound and (not taken_back or (is_early and read.asks)):
+    if not one.sound and (not taken_back or (is_early and read.text[-1] in "?？")):
         names = len(read.topics - doubts.TASK_WORDS) > 1
         ponders = names and opens and not doubts.tells_nothing(read)
         one.announces = ponders or doubts.announces(read)
