@@ -6,10 +6,11 @@ import pytest
 
 from abridge.summarizers.extractive import cues
 from abridge.summarizers.extractive.openings import (
+    CONNECTIVES,
     HINTS,
     PRONOUNS,
     leans,
-    strip_connectives,
+    strip,
 )
 from abridge.summarizers.extractive.sentences import split_sentences
 from abridge.summarizers.extractive.words import WORD
@@ -58,5 +59,5 @@ def test_no_cue_is_missed_by_the_words_that_stand_for_it() -> None:
             words = frozenset(WORD.findall(lower))
             for cue in [*CUES, PRONOUNS]:
                 assert cue.is_in(lower, words) == cue.is_in(lower, cue.words), lower
-            for text in (sentence.text, strip_connectives(sentence.text, lower)):
+            for text in (sentence.text, strip(CONNECTIVES, sentence.text, lower)):
                 assert leans(text, words) == leans(text, HINTS), text

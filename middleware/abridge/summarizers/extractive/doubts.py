@@ -12,43 +12,33 @@ from abridge.summarizers.extractive.openings import THINKING_ALOUD
 from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.words import word_count, words_of
 
-RETRACTION = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+)\b[,.\s…—-]*)*(?:(?:nope|nah|wrong|never ?mind"
-    r"|no(?! (?!that|this|it|wait)\w)|not (?:needed|relevant|quite|exactly|necessarily|right|true"
-    r"|likely|possible|used|a (?:problem|concern|bug)|an issue))\b|(?:that|this|it)(?:['’]s| is"
-    r"| was| seems| looks)? (?:not|wrong|incorrect|impossible|vague|too|off|odd|can['’]t|isn['’]t"
-    r"|doesn['’]t|won['’]t|contradicts?|fails)|i (?:messed|was wrong|made a mistake|mis\w+"
-    r"|must have|forgot)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)"
-    r"|but (?:that|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch"
-    r"|das (?:stimmt|geht|schafft|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)"
-    r"|erreur|en fait|espera|en realidad|aspetta|in realtà|não|na verdade|нет|неверно"
-    r"|на самом деле)\b|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니"
-    r"|틀렸)"
+_TAKES_BACK = re.compile(
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+)\b[,.\s…—-]*)*(?:(?P<denies>(?:nope|nah|wrong"
+    r"|never ?mind|no(?! (?!that|this|it|wait)\w)|not (?:needed|relevant|quite|exactly|necessarily"
+    r"|right|true|likely|possible|used|a (?:problem|concern|bug)|an issue)|(?:that|this|it)(?:['’]s"
+    r"| is| was| seems| looks)? (?:not|wrong|incorrect|impossible|vague|too|off|odd|can['’]t"
+    r"|isn['’]t|doesn['’]t|won['’]t|contradicts?|fails)|i (?:messed|was wrong|made a mistake|mis\w+"
+    r"|must have|forgot)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)|but (?:that|this|then"
+    r"|it)|nein|doch nicht|quatsch|stimmt nicht|falsch|das (?:stimmt|geht|schafft"
+    r"|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)|erreur|en fait|espera"
+    r"|en realidad|aspetta|in realtà|não|na verdade|нет|неверно|на самом деле)\b|不对|不是|错了"
+    r"|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)|(?:wait|hold on|h+m+|actually"
+    r"|unless|or (?:maybe|perhaps)|so (?:ok(?:ay)?|fine|good)|probably (?:ok|fine)|(?:that"
+    r"|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)|but (?:i['’]m not|hold|maybe|how|why|what"
+    r"|does|is)|moment|warte|halt|hm|eigentlich|oder (?:doch|vielleicht)|attends|mais|espera|pero"
+    r"|стоп|подожди)\b|(?:good|fine|great|ok(?:ay)?|perfect)[.!]|等等|等一下|慢着|其实|不过"
+    r"|ちょっと待って|待って|待てよ|うーん|でも|잠깐)"
 )
-"""What the next sentence begins with if it takes this one back."""
+"""What the next sentence begins with if it denies this one, doubts it, or waves it through."""
 
-SECOND_THOUGHT = re.compile(
-    r"\W*(?:(?:but|and|oh|ah|okay|ok|well|um+)\b[,.\s…—-]*)*(?:wait|hold on|h+m+|actually|unless"
-    r"|or (?:maybe|perhaps)|so (?:ok(?:ay)?|fine|good)\b"
-    r"|probably (?:ok|fine)|(?:that|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)"
-    r"|but (?:i['’]m not|hold|maybe|how|why|what|does|is)|moment|warte|halt|hm|eigentlich"
-    r"|oder (?:doch|vielleicht)|attends|mais|espera|pero|стоп|подожди)\b|\W*(?:(?:good|fine|great"
-    r"|ok(?:ay)?|perfect)[.!])|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん"
-    r"|でも|잠깐)"
+_NODDING = words_of(
+    "a all also am be bit certain checks confident confused correct done enough everything fine"
+    " getting go good great high i is it ll looks low m made makes me needed no not now of off ok"
+    " okay out overcomplicating perfect plausible pretty problem proceed quite re really relevant"
+    " right s seems sense so sounds still stop stuck sure that the think this to un up unsure used"
+    " will wrap yes"
 )
-"""What the next sentence begins with if it puts this one in doubt, or waves it through."""
-
-SHRUG = re.compile(
-    r"(?:so,? )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|yes|no"
-    r"|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a \w+)"
-    r"|i(?:['’]ll| will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}"
-    r"|(?:that|this|it) (?:(?:seems|looks|sounds) (?:high|low|right|correct|plausible|off)"
-    r"|makes sense|checks out)(?: to me)?|i(?: think i)?['’]?(?:m| am) (?:pretty |quite )?"
-    r"(?:confident|sure|done|overcomplicating)\b.{0,30}|(?:everything |it all |all (?:of )?this )?"
-    r"(?:makes|made) (?:\w+ )?sense(?: now)?|(?:but )?i(?:['’]m| am) (?:still |also )?(?:not|un"
-    r"|really|a bit|getting|so) ?(?:\w+ )?(?:sure|certain|confused|stuck)\b[^,;:]{0,24}|…)\W*"
-)
-"""Sentences that only nod, and gaps."""
+"""Words of which a sentence only nods."""
 
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"
@@ -62,18 +52,12 @@ NOTE = re.compile(
 FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
 """One or two words, which tell nothing but as an answer."""
 
-_QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
     r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
     r"|puzzle)(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问"
     r"|是|：).{6,}？$"
 )
 """A question that the user asked, not one that the reasoning asks itself."""
-
-NO_SCORE = -4.5
-"""Score of a sentence's own doubts up to which it tells nothing: a question, a nod."""
-
-SECOND_THOUGHT_SCORE = -2.5
 
 TASK_WORDS = words_of(
     "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
@@ -95,11 +79,12 @@ _INTENT = re.compile(
 
 
 def is_nod(read: Reading, *, asked: bool = False) -> bool:
-    """Return true if a sentence only nods or thinks aloud, and names nothing. After a question, one
-    or two words are an answer."""
+    """Return true if a sentence only nods or thinks aloud, and names nothing, or is a gap. After a
+    question, one or two words are an answer."""
     lower = read.lower
     answers = asked or read.draws or lower.count(" ") > 1
-    if SHRUG.fullmatch(lower) or (not answers and FRAGMENT.fullmatch(lower)):
+    nods = _NODDING.issuperset(read.words) and _NODDING.issuperset(read.topics)
+    if nods or (not answers and FRAGMENT.fullmatch(lower)):
         return True
     if not read.thinks or announces(read):
         return False
@@ -109,32 +94,26 @@ def is_nod(read: Reading, *, asked: bool = False) -> bool:
 
 def announces(read: Reading) -> bool:
     """Return true for a question or an intention that says what the next sentences are about."""
-    lower = read.lower
-    words = word_count(lower, MIN_THINKING_WORDS, wide=read.wide)
-    if _QUESTION.search(lower, max(0, len(lower) - 4)):
+    words = word_count(read.lower, MIN_THINKING_WORDS, wide=read.wide)
+    if read.asks:
         return words >= MIN_ASKING_WORDS
-    return (
-        words >= MIN_THINKING_WORDS
-        and bool(_INTENT.match(lower))
-        and len(read.topics - TASK_WORDS) > 1
-    )
+    intends = words >= MIN_THINKING_WORDS and _INTENT.match(read.lower) is not None
+    return intends and len(read.topics - TASK_WORDS) > 1
 
 
-def score_own(read: Reading, *, is_task: bool = False) -> float:
-    """Score the doubts that a sentence itself raises, 0 for none."""
-    lower, score = read.lower, 0.0
-    if read.thinks or (read.raw is not lower and not is_task and THINKING_ALOUD.match(read.raw)):
-        score -= 3.0
-    end = lower[-4:]
-    if ("?" in end or "？" in end) and _QUESTION.search(end) and not _TOLD_QUESTION.search(lower):
-        score -= 5.0
-    if NOTE.match(lower):
-        score -= 5.0
-    return score
+def tells_nothing(read: Reading) -> bool:
+    """Return true for a question that the reasoning asks itself, and a note to oneself."""
+    asks = read.asks and not _TOLD_QUESTION.search(read.lower)
+    return asks or NOTE.match(read.lower) is not None
 
 
-def score_following(read: Reading) -> float:
-    """Score what the next sentence says of the one before it."""
-    if RETRACTION.match(read.raw):
-        return -4.0
-    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(read.raw) else 0.0
+def is_doubtful(read: Reading, *, is_task: bool = False) -> bool:
+    """Return true if a sentence thinks aloud, or tells nothing."""
+    muses = read.raw is not read.lower and not is_task and THINKING_ALOUD.match(read.raw)
+    return read.thinks or bool(muses) or tells_nothing(read)
+
+
+def is_taken_back(read: Reading) -> bool:
+    """Return true if the next sentence doubts this one. One that settles is only denied."""
+    found = _TAKES_BACK.match(read.following.raw) if read.following else None
+    return found is not None and not (read.settles and not found["denies"])

@@ -16,7 +16,7 @@ import re
 from abridge.summarizers.extractive import cues
 from abridge.summarizers.extractive.words import words_of
 
-_FILLER = re.compile(
+_FILLERS = (
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
     r"|sure|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"
@@ -27,8 +27,8 @@ _FILLER = re.compile(
     r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
 
-_CONNECTIVE = re.compile(
-    r"(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
+_CONNECTIVES = (
+    r"(?:(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
     r"|as)\b)(?:\s+then(?=,))?|then(?! (?:again|is|are|was|were|do|does|did|can|will|would|has"
     r"|have)\b)|and(?! (?:so on|the like)\b)|but(?! for\b)|also(?=,| (?:the|i|we|there|note)\b)"
     r"|now(?! that\b| is\b)|therefore|thus(?! far\b|(?: \w+)? \w+ing\b)|hence|however(?=,| (?:can|i"
@@ -44,8 +44,10 @@ _CONNECTIVE = re.compile(
     r"|但是|但|不过|然而|而且|并且|另外|此外|同时|然后|接着|那么|其次|而(?!且)|したがって|よって"
     r"|つまり|だから|なので|でも|しかし|また|そして|そこで|それで|それから|ただし"
     r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데"
-    r"|또한)[,，]?\s*"
+    r"|또한)[,，]?\s*)"
 )
+FILLERS = re.compile(_FILLERS)
+CONNECTIVES = re.compile(f"(?:{_CONNECTIVES}(?:{_FILLERS})?){{1,3}}")
 
 THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
@@ -70,37 +72,31 @@ CONSEQUENCE = re.compile(
 
 _LEANS = re.compile(
     r"(?:none|no need|that|this|these|those|it|its|they|them|their|he|she|his|her|such|which|who"
-    r"|another|others?|both|neither|either|either way|because|otherwise|alternatively|instead"
-    r"|in that case|in this case|in either case|in both cases|for example|for instance|e\.g\."
-    r"|i\.e\.|similarly|likewise|again|same|so|then|or|nor|not|unless|whereas|while|though|although"
-    r"|meaning|same thing|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)"
-    r"|(?:after|before) (?:this|that)|given (?:this|that|these)|based on (?:this|that|these)"
-    r"|if (?:so|not|it|they|that|this|he|she)|since (?:it|they|that|this|these|he|she)|when (?:it"
-    r"|they|that|this)|as (?:it|they|such)|like|here|there it|at (?:this|that)|also|thus|still|yet"
-    r"|too|than|where|(?:i|we) (?:think|guess) (?:it|that|this|they)(?:['’]s|\b)|the (?:same|other"
-    r"|latter|former)|maybe (?:it|they|that|this)|perhaps (?:it|they|that|this)|second|third"
+    r"|another|others?|both|neither|either|because|otherwise|alternatively|instead|again|same|so"
+    r"|in (?:that|this|either) case|in both cases|for (?:example|instance)|e\.g|i\.e|similarly"
+    r"|likewise|then|or|nor|not|unless|whereas|while|though|although|meaning|like|here|there it"
+    r"|(?:with|by|from|at|after|before|given|based on|if|since|when|maybe|perhaps"
+    r"|(?:i|we) (?:think|guess)) (?:this|that)|if (?:so|not|he|she)|since (?:he|she)|as such"
+    r"|from there|also|thus|still|yet|too|than|where|second|third|the (?:same|other|latter|former)"
     r"|(?:ab da|das|dies(?:e[rsnm]?)?|es|er|sie|damit|dadurch|dafür|dazu|dabei|daran|dann|sonst"
     r"|weil|deshalb|daher|somit|so|ansonsten|welche[rs]?|oder|zusammen|macht|bleiben)(?! (?:nutzer"
     r"|frage|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso"
     r"|esto|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso"
     r"|isto|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
-    r"|или)\b(?!['’]s (?:important|crucial|clear|best) to)|(?:这|那|它|其(?!次|实|他)|他|她|否则"
+    r"|или)\b|(?:这|那|它|其(?!次|实|他)|他|她|否则"
     r"|因为|或者|例如|比如|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら"
     r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
 )
 
 _LEANS_EARLY = re.compile(
-    r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|\w+ing|i|we|you"
-    r"|let['’]s)\b,?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those|both"
-    r"|there)\b(?!['’]s (?:important|crucial|best) )|(?:wenn|weil|da|falls|auch|bei|mit|für|in|ich"
-    r"|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm|diese[rnms]?)\b"
+    r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|given|based|maybe"
+    r"|perhaps|\w+ing|i|we|you|let['’]s)\b,?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those"
+    r"|both|there)\b(?!['’]s (?:important|crucial|best) )|(?:wenn|weil|da|falls|auch|bei|mit|für|in"
+    r"|ich|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm|diese[rnms]?)\b|(?:[\w'’-]+\s){1,4}"
+    r"(?:(?<!\bin )may|might|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
 )
-"""Pronouns among the first words: `On the road, it`."""
-
-_ELLIPTIC = re.compile(
-    r"(?:[\w'’-]+\s){1,4}(?:may|might|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
-)
-"""A verb is missing, which the sentence before has: `The hands may, in the last half hour.`"""
+"""Pronouns among the first words, `On the road, it`; a verb that is missing, which the sentence
+before has: `The hands may, in the last half hour.`"""
 
 _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
@@ -115,40 +111,26 @@ _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
 
 
-_MODALS = words_of("may might can could will would does did should must")
 PRONOUNS = cues.Cue(
     "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella|elle>"
 )
 """With a pronoun anywhere, a sentence says more after the one before it."""
 
-_POINTERS = PRONOUNS.words | words_of("both there diese dieser diesen diesem dieses")
-HINTS = cues.HINTS | _MODALS | _POINTERS
+_EARLY_WORDS = PRONOUNS.words | words_of(
+    "both there diese dieser diesen diesem dieses may might can could will would does did should"
+    " must"
+)
+HINTS = cues.HINTS | _EARLY_WORDS
 """Words by which it is known what most sentences need not be searched for."""
 
 
-def strip_fillers(text: str, lower: str) -> str:
-    """Remove an "Okay, so" from the start of a sentence; return it unchanged if it is no more."""
-    found = _FILLER.match(lower)
-    return _without(text, found) if found else text
-
-
-def strip_connectives(text: str, lower: str) -> str:
-    """Remove "So", "But, then" and the like from the start of a sentence without fillers."""
-    for _ in range(3):
-        found = _CONNECTIVE.match(lower)
-        if found is None:
-            break
-        text = _without(text, found)
-        text = strip_fillers(text, text.lower())
-        lower = text.lower()
-    return text
-
-
-def _without(text: str, found: re.Match[str]) -> str:
-    rest = text[found.end() :].lstrip()
-    if sum(map(str.isalnum, rest[:12])) < 2:
+def strip(opening: re.Pattern[str], text: str, lower: str) -> str:
+    """Remove fillers or connectives from the start of a sentence, unless it is no more."""
+    found = opening.match(lower)
+    if found is None:
         return text
-    return capitalize(rest)
+    rest = text[found.end() :].lstrip()
+    return capitalize(rest) if sum(map(str.isalnum, rest[:12])) > 1 else text
 
 
 def capitalize(text: str) -> str:
@@ -165,9 +147,6 @@ def leans(text: str, words: frozenset[str]) -> bool:
     if text[0] in "([（":
         return True
     lower = text.lower()
-    found = (
-        _LEANS.match(lower)
-        or (not _POINTERS.isdisjoint(words) and _LEANS_EARLY.match(lower))
-        or (not _MODALS.isdisjoint(words) and _ELLIPTIC.match(lower))
-    )
+    is_early = not _EARLY_WORDS.isdisjoint(words)
+    found = _LEANS.match(lower) or (is_early and _LEANS_EARLY.match(lower))
     return bool(found) and not _NAMED.match(text)

@@ -6,6 +6,8 @@ from abridge.summarizers.extractive import openings
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import is_wide, split_words
 
+_CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
+
 
 class Reading:
     """A sentence without fillers."""
@@ -15,7 +17,7 @@ class Reading:
     def __init__(self, sentence: Sentence, position: int = 0) -> None:
         self.block, self.hangs, self.position = sentence.block, sentence.hangs, position
         self.raw = self.lower = sentence.text.lower()  # with fillers
-        self.text = openings.strip_fillers(sentence.text, self.raw)
+        self.text = openings.strip(openings.FILLERS, sentence.text, self.raw)
         if self.text is not sentence.text:
             self.lower = self.text.lower()
         self.wide = is_wide(self.lower)
@@ -26,13 +28,14 @@ class Reading:
 
     @property
     def asks(self) -> bool:
-        return self.lower.endswith(("?", "？"))
+        return self.lower.rstrip(_CLOSING).endswith(("?", "？"))
 
     @property
     def settles(self) -> bool:
         """Whether it is a consequence that ends its paragraph or is followed by a question."""
         following = self.following
-        return self.draws and (not following or following.block != self.block or following.asks)
+        ends = not following or following.block != self.block or following.asks
+        return self.draws and not self.asks and ends
 
     def opens(self, before: Reading | None) -> bool:
         """Return true for the first sentence of a paragraph that has others."""

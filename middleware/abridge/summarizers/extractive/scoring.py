@@ -15,16 +15,14 @@ from itertools import pairwise
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import cues, doubts
 from abridge.summarizers.extractive.legibility import is_legible, sign_share
-from abridge.summarizers.extractive.openings import PRONOUNS, leans, strip_connectives
+from abridge.summarizers.extractive.openings import CONNECTIVES, PRONOUNS, leans, strip
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import WORD, share_of, word_count
 
 LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
-UNSOUND_SCORE = -2.5  # of doubts up to which a sentence is not shown
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
-CHECKED_SCORE = -1.0  # of doubts about a conclusion after which the next sentence asks on
 FEW_WORDS = 7  # of a sentence that tells little
 MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
 
@@ -63,13 +61,13 @@ def score_sentences(
             if not private and is_legible(read.text):
                 yield _rate(read, place, before, told)
             place, before = place + 1, read
-        asked = read.lower.endswith(("?", '?"'))
+        asked = read.asks
 
 
 def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str]) -> Candidate:
     """Return a sentence with its score. `place` is its number without those that only nod, `before`
     the last of them."""
-    text = strip_connectives(read.text, read.lower)
+    text = strip(CONNECTIVES, read.text, read.lower)
     words = read.topics
     one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
     opens, hangs = read.opens(before), read.hangs
@@ -88,9 +86,9 @@ def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str
 def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> bool:
     """Find out what a sentence does; return whether it speaks of the answer's wording."""
     one.is_task = is_early and cues.TASK.is_in(read.lower, read.hints, wide=read.wide)
-    own, following = _score_doubts(read, is_task=one.is_task)
+    taken_back = not one.is_task and doubts.is_taken_back(read)
     is_meta = False
-    one.sound = own + following > UNSOUND_SCORE
+    one.sound = not (taken_back or doubts.is_doubtful(read, is_task=one.is_task))
     if one.sound:
         is_meta = cues.META.is_in(read.lower, read.hints, wide=read.wide)
         start = LEADING_CHARS // 3 if read.wide else LEADING_CHARS
@@ -99,9 +97,9 @@ def _judge(one: Candidate, read: Reading, *, opens: bool, is_early: bool) -> boo
             and cues.CONCLUSION.is_in(read.lower, read.hints, wide=read.wide, within=start)
         )
         one.sound = not is_meta or one.concludes or is_early
-    if not one.sound and (not following or (is_early and read.asks)):  # else it is taken back
+    if not one.sound and (not taken_back or (is_early and read.text[-1] in "?？")):
         names = len(read.topics - doubts.TASK_WORDS) > 1
-        ponders = names and opens and own > doubts.NO_SCORE
+        ponders = names and opens and not doubts.tells_nothing(read)
         one.announces = ponders or doubts.announces(read)
     return is_meta
 
@@ -125,16 +123,6 @@ def _score(one: Candidate, read: Reading, *, is_meta: bool) -> float:
         + 0.7 * min(len(one.words) / MANY_TOPIC_WORDS, 1.0)
         + 0.2 * (one.size / 100)
     )
-
-
-def _score_doubts(read: Reading, *, is_task: bool) -> tuple[float, float]:
-    """Score the doubts about a sentence: its own, and those that the next one begins with."""
-    own = doubts.score_own(read, is_task=is_task)
-    if is_task or read.following is None:
-        return own, 0.0
-    following = doubts.score_following(read.following)
-    checked = following == doubts.SECOND_THOUGHT_SCORE and read.settles
-    return own, CHECKED_SCORE if checked else following
 
 
 def find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
