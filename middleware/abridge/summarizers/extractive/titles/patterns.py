@@ -65,7 +65,7 @@ class Pattern:
         else:
             ends = (words.clauses if self.part == "clause" else words.phrases)(0, ROOM)
         for end in ends:
-            yield Draft(self.kind, form, words, 0, end.at, end.loss)
+            yield Draft(self.kind, form, words, 0, end)
 
 
 def patterns(
