@@ -18,9 +18,6 @@ from abridge.summarizers.extractive.titles.words import (
 )
 from abridge.summarizers.extractive.words import words_of
 
-NOUN_ROOM = 8  # of a noun with what belongs to it
-CONTEXT = 8  # words before another that say whose intention it is
-
 _AUXILIARIES = (
     "is are was were am has have had can could will would should must may might does do did be been"
     " isn't aren't wasn't weren't don't doesn't didn't can't cannot won't wouldn't couldn't"
@@ -202,16 +199,13 @@ class EnglishReader:
         before = words.before(at)
         if words.kinds[at] & does.GERUND:
             return "doing" if words.begins(at) or before in _BEFORE_DOING else None
-        if not at or (
-            at < 3 and words.marks[at - 1] in (",", ":") and words.kinds[0] & does.ADVERB
-        ):
-            is_object = not words.word(at + 1).isdigit() and not words.kind(at + 1) & (
-                does.LINK | does.AUXILIARY | does.PRONOUN | does.FINITE
-            )
+        if not at or (at < 3 and words.begins(at) and words.kinds[0] & does.ADVERB):
+            no_object = does.LINK | does.AUXILIARY | does.PRONOUN | does.FINITE
+            is_object = not words.kind(at + 1) & no_object
             return "doing" if is_object or words.word(at + 1) in ("for", "whether", "how") else None
         if before not in _DOING:
             return None
-        if words.span(max(0, at - CONTEXT), at) & does.WANTING:
+        if words.span(0, at) & does.WANTING:
             return "task"
         if _OWN.isdisjoint(words.lowered[max(0, at - 4) : at]) and (before != "to" or at > 1):
             return None
@@ -230,7 +224,7 @@ class EnglishReader:
         asks_nothing = words.kind(at + 1) & (does.GERUND | does.AUXILIARY) or after in _ASKS_NOTHING
         if asks_nothing or not self._is_asked(at):
             return
-        is_users = not _USERS.isdisjoint(words.lowered[max(0, at - 5) : at])
+        is_users = not _USERS.isdisjoint(words.lowered[:at])
         kind: Kind = "asked" if is_users else "question"
         form, start = ("Working out whether {}", at + 1) if word == "if" else ("Working out {}", at)
         yield from self._made(kind, form, start, self._ends_of_thing(at))
@@ -301,7 +295,7 @@ class EnglishReader:
         """Read any noun with its article."""
         words = self._words
         if words.lowered[at] in ("the", "a", "an") and not words.before(at).isdigit():
-            ends = words.phrases(at + 1, NOUN_ROOM)
+            ends = words.phrases(at + 1, ROOM - 2)
             yield from self._made("noun", f"Looking into {words.lowered[at]} {{}}", at + 1, ends)
 
 

@@ -29,7 +29,6 @@ _AS_IT_IS = Lexicon({}, capitals=True)
 _WORD_STARTS = "'’$€£π√-+~"  # what is no letter and no digit, and begins a word
 _LISTING = words_of("and or und oder et ou y o e")
 _RELATIVE = words_of("whose that who which")
-_PLURALS = words_of("people men women children mice feet teeth two three four five both police")
 _SINGULAR_ENDS = ("'s", "ss", "us", "is")
 
 _ANY_VERB = does.VERB | does.BASE | does.FINITE | does.GERUND
@@ -40,8 +39,7 @@ _AFTER_PHRASE = (
 """What may follow the end of a phrase."""
 
 _NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
-_NO_ITEM = does.PRONOUN | does.BREAK | does.AUXILIARY | does.FINITE
-"""What begins neither a clause, nor the last item of a list."""
+"""What begins no clause."""
 
 
 def plain(text: str) -> str:
@@ -126,7 +124,7 @@ class Words:
         shown = []
         for at in range(start, end):
             word, kind = self.words[at], self.kinds[at]
-            if kind & does.POINTER and at + 1 < end and self._may_be_noun(at + 1):
+            if kind & does.POINTER and at + 1 < end and not self.kinds[at + 1] & _AFTER_PHRASE:
                 word = "the"
             elif word[0].isupper() and not self._is_name(at):
                 word = word[0].lower() + word[1:]
@@ -142,23 +140,15 @@ class Words:
         is_known = kind & (does.ARTICLE | does.LINK | does.PRONOUN | does.ASKING | does.AUXILIARY)
         return not is_known and (at > 0 or word in self._names)
 
-    def _may_be_noun(self, at: int) -> bool:
-        return not self.kinds[at] & (_AFTER_PHRASE | does.WEAK)
-
     def is_strong(self, at: int) -> bool:
         """Return true for a word that a phrase may end with."""
-        word = self.lowered[at]
-        if len(word) == 1:
-            return word not in "ai" or self.words[at] == "A"
         return not self.kinds[at] & (does.LINK | does.WEAK | does.AUXILIARY)
 
     def names(self, start: int, end: int) -> bool:
         """Return true if one of the words names something."""
         nameless = does.VAGUE | does.LINK | does.WEAK | does.AUXILIARY | does.PRONOUN
         return any(
-            not self.kinds[at] & nameless
-            and (len(self.words[at]) > 1 or self.words[at].isdigit())
-            and any(map(str.isalnum, self.words[at]))
+            not self.kinds[at] & nameless and (len(self.words[at]) > 1 or self.words[at].isdigit())
             for at in range(start, end)
         )
 
@@ -196,20 +186,20 @@ class Words:
         """Return true for a verb whose subject stands before it, and for "and" before a verb."""
         kind, after = self.kinds[at], self.kind(at + 1)
         if kind & does.FINITE:
-            return bool(after & (does.ARTICLE | does.PRONOUN))
+            return after & does.ARTICLE > 0
         if self.lowered[at] not in ("and", "or") or self.marks[at]:
             return False
         return bool(after & (does.VERB | does.BASE))
 
     def _goes_on(self, at: int) -> bool:
         """Return true if the comma after a word is one within a list."""
-        if self.marks[at] != "," or self.kind(at + 1) & (does.PRONOUN | does.BREAK | does.SINCE):
+        if self.marks[at] != "," or self.kind(at + 1) & (does.BREAK | does.SINCE):
             return False
         if self.word(at + 1) in _LISTING:  # the last of a list, of which others came before
             return "," in self.marks[max(0, at - MAX_LIST_WORDS) : at]
         for other in range(at + 1, min(len(self), at + 1 + MAX_LIST_WORDS)):
             if self.lowered[other] in _LISTING:
-                return not self.kind(other + 1) & _NO_ITEM
+                return True
             if self.marks[other] not in ("", ","):
                 break
         first, second = self.words[at], self.words[at + 1] if at + 1 < len(self) else "-"
@@ -222,9 +212,7 @@ class Words:
             return 0
         end = self._end_of_clause(start)
         is_whole = end == len(self) or (end - start > 2 and self.marks[end - 1])
-        verbs = self.span(start + 1, end) & (_ANY_VERB | does.AUXILIARY)
-        has_verb = verbs or self.word(start + 1).endswith("s")
-        return end if is_whole and has_verb and self.is_strong(end - 1) else 0
+        return end if is_whole and self.is_strong(end - 1) else 0
 
     def _may_end(self, start: int, end: int) -> bool:
         last = self.kinds[end - 1]
@@ -236,25 +224,20 @@ class Words:
         after = self.kinds[end]
         if not after & _AFTER_PHRASE:
             return False
-        is_verb = last & (does.VERB | does.GERUND) or self.lowered[end - 1].endswith("ing")
-        if is_verb and end - 1 > start and self.kinds[end - 2] & does.LINK:
-            return False
-        wants_object = after & does.PRONOUN and last & _ANY_VERB
-        return not (wants_object and end - 1 > start)
+        before = self.kinds[end - 2] if end - 1 > start else 0
+        is_verb = last & (does.VERB | does.GERUND) and before & does.LINK
+        wants_object = last & _ANY_VERB and after & does.PRONOUN and end - 1 > start
+        return not is_verb and not wants_object
 
     def find_verb(self, start: int, end: int) -> int:
         """Return where the finite verb of a clause stands; 0 if none is seen."""
         for at in range(start + 1, min(end, start + MAX_SUBJECT_WORDS + 1)):
             kind, before, noun = self.kinds[at], self.kinds[at - 1], self.lowered[at - 1]
-            if kind & does.BREAK and not kind & does.FINITE:
-                return 0
-            if (
-                noun.isdigit()
-                or before & does.LINK
-                or (before & does.WEAK and not before & (does.ADVERB | does.PRONOUN))
+            if before & does.LINK or (
+                before & does.WEAK and not before & (does.ADVERB | does.PRONOUN)
             ):
                 continue
-            is_plural = noun in _PLURALS or (noun[-1:] == "s" and noun[-2:] not in _SINGULAR_ENDS)
+            is_plural = noun[-1:] == "s" and noun[-2:] not in _SINGULAR_ENDS
             if kind & (does.AUXILIARY | does.FINITE) or (kind & does.BASE and is_plural):
                 return at
             if self.lowered[at].endswith("ed") and self.kind(at + 1) & does.ARTICLE:
@@ -267,8 +250,7 @@ class Words:
         if start >= len(self) or not self._may_be_subject(start):
             return
         end = self._end_of_clause(start)
-        verb = self.find_verb(start, end)
-        is_whole = verb and (verb + 1 < end or not self.kinds[verb] & does.AUXILIARY)
+        is_whole = self.find_verb(start, end)
         if is_whole and end <= start + room and self.names(start, end) and self.is_strong(end - 1):
             yield end
 
