@@ -15,7 +15,7 @@ from abridge.summarizers.extractive.titles.phrases import ROOM
 from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[Kind, float] = MappingProxyType({
-    "task": -0.1, "intent": 0.1, "doing": -0.3, "asked": 0.25, "question": 0.1, "topic": 0.1,
+    "task": -0.05, "intent": 0.1, "doing": -0.3, "asked": 0.25, "question": 0.1, "topic": 0.1,
     "place": 0.25, "result": 0.0, "concluded": -0.15, "stated": -0.3, "supposed": -0.1,
     "noun": -0.6, "again": 0.15,
 })  # fmt: skip
