@@ -101,10 +101,6 @@ def test_what_is_to_be_done_becomes_a_gerund(sentence: str, expected: str) -> No
             "Working out which of the two boats they should rent",
         ),
         (
-            "The user wants to crochet a blanket for a newborn.",
-            "Crocheting a blanket for a newborn",
-        ),
-        (
             "The user reports a kettle that trips the fuse.",
             "Looking into a kettle that trips the fuse",
         ),
@@ -123,11 +119,11 @@ def test_what_the_user_asks_becomes_the_task(sentence: str, expected: str) -> No
     [
         (
             "I need to figure out why the tomatoes split.",
-            "Working out why the tomatoes split",
+            "Figuring out why the tomatoes split",
         ),
         (
             "I need to check whether the retry loop handles timeouts.",
-            "Working out whether the retry loop handles timeouts",
+            "Checking whether the retry loop handles timeouts",
         ),
         (
             "I must verify that the lock is released.",
@@ -135,9 +131,9 @@ def test_what_the_user_asks_becomes_the_task(sentence: str, expected: str) -> No
         ),
         (
             "I need to think about how the user will pay.",
-            "Working out how the user will pay",
+            "Considering how the user will pay",
         ),
-        ("I need to find out who owns the repository.", "Working out who owns the repository"),
+        ("I need to find out who owns the repository.", "Finding out who owns the repository"),
     ],
 )
 def test_a_question_is_kept_whole(sentence: str, expected: str) -> None:
@@ -154,7 +150,7 @@ def test_a_question_is_kept_whole(sentence: str, expected: str) -> None:
          "Working out how many loaves she had in the morning"),
         ("How long would the pumps take together?",
          "Working out how long the pumps would take together"),
-        ("When is the tank full?", "Working out when the tank is full"),
+        ("Are there other trains?", "Working out whether there are other trains"),
         ("Question: does she need a visa for Ireland?",
          "Working out whether she needs a visa for Ireland"),
         ("Could it be a loose wire?", "Working out whether it could be a loose wire"),
@@ -277,7 +273,7 @@ def test_of_two_findings_the_one_about_the_theme_is_the_title() -> None:
         ("It is next, or they are.", "Moving a database of 400 GB",
          "Working out how to move a database of 400 GB"),
         ("Das Protokoll nennt keine.", "Klären, ob der Vertrag noch gilt",
-         "Prüfen, ob der Vertrag noch gilt"),
+         "Weiter: Klären, ob der Vertrag noch gilt"),
         ("それは少し乾いている。", "来週のシフトの作成", "来週のシフトの作成の続き"),
     ],
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abridge.lazy_re import lazy_compile
-from abridge.summarizers.extractive.titles.patterns import Part, patterns
+from abridge.summarizers.extractive.titles.patterns import patterns
 from abridge.summarizers.extractive.words import words_of
 
 MAX_WIDE_CHARS = 12  # of an object in a script without spaces; a word in Latin letters counts two
@@ -28,10 +28,6 @@ _WIDE_VAGUE = lazy_compile(
     r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
     r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )
-
-
-def _cut(text: str, part: Part) -> str:
-    return _clause(text) if part == "clause" else _phrase(text)
 
 
 def _phrase(text: str) -> str:
@@ -65,22 +61,29 @@ _CHINESE_VERBS = (
 )
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,80})"
 _CHINESE_NOUN = (
-    r"(?P<object>(?!(?<=用)户)(?:(?![的了是在和与就也都把被对从到用要会能不有这那个我你他它们一如果因为所以可以需应该再先后还而但很最"
+    r"(?:^|(?<=[^\u4e00-\u9fff]|[的在和与是把被对从]))(?P<object>(?:(?![的了是在和与就也都把被对从到用要会能不有这那个我你他它们一如果因为所以可以需应该再先后还而但很最"
     r"每两第次时说想看做来去上下中里等或并且让给向按比更没只])[\u4e00-\u9fff]){2,8})"
 )
 
 CHINESE = (
     *patterns(
-        _cut,
+        _clause,
         ((r"(?:想知道|问的?(?:是|题是)?|判断|确认一下|要看|考虑|题目问)[：:，]?(?P<object>(?:要不要"
           r"|是否|是不是|能不能|如何|怎么|怎样|为什么|什么|哪)[^，。；：？！?]{2,40})"),
          "弄清{object}", "asked"),
         ((r"用户(?:想要?|打算|希望)(?P<object>(?!知道|让|问|了解|确认|要我|请|一|更|有|详)[^，。；：？！]{4,20})(?=[，。；])"),
          "弄清如何{object}", "topic"),
-        cut="clause",
+        ((r"(?:答案|结果)(?:就|应该|应当)?(?:是|为)[：:]?(?P<object>[^，。；？！]{1,20})"),
+         "得出答案：{object}", "result"),
+        ((r"(?:根本)?原因(?:就|应该)?是[：:]?(?P<object>[^，。；？！]{3,20})"),
+         "找到原因：{object}", "result"),
+        (r"建议(?:就)?是[：:]?(?P<object>[^，。；？！]{4,20})", "给出建议：{object}", "result"),
+        ((r"(?:^|[，。；])(?:因此|所以|也就是说|可见|由此可见|这说明|总结来说|综上|总之"
+          r"|结论是)[，：]?(?P<object>(?!可能|如果|总结|需要|在|应该|对|当|由于|刚好|我的|可以|通过"
+          r"|根据)[^，。；：？！]{4,22})(?=[，。；]|$)"), "确认{object}", "concluded"),
     ),
     *patterns(
-        _cut,
+        _phrase,
         ((r"(?:^|[的，：])(?P<object>[\u4e00-\u9fff]{2,6}?)(?:(?:最近|每天|突然|经常|总|一直)"
           r"[^，。；的]{0,10}?)?(?P<verb>变得?很?慢|报错|失败|崩溃|超时)"),
          "查明{object}{verb}的原因", "asked"),
@@ -93,20 +96,8 @@ CHINESE = (
         ((rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS})(?!起来|的话|来说"
           rf"|一下[，。]){_CHINESE_OBJECT}"),
          "{verb}{object}", "doing"),
+        (_CHINESE_NOUN, "分析{object}", "noun"),
     ),
-    *patterns(
-        _cut,
-        ((r"(?:答案|结果)(?:就|应该|应当)?(?:是|为)[：:]?(?P<object>[^，。；？！]{1,20})"),
-         "得出答案：{object}", "result"),
-        ((r"(?:根本)?原因(?:就|应该)?是[：:]?(?P<object>[^，。；？！]{3,20})"),
-         "找到原因：{object}", "result"),
-        (r"建议(?:就)?是[：:]?(?P<object>[^，。；？！]{4,20})", "给出建议：{object}", "result"),
-        ((r"(?:^|[，。；])(?:因此|所以|也就是说|可见|由此可见|这说明|总结来说|综上|总之"
-          r"|结论是)[，：]?(?P<object>(?!可能|如果|总结|需要|在|应该|对|当|由于|刚好|我的|可以|通过"
-          r"|根据)[^，。；：？！]{4,22})(?=[，。；]|$)"), "确认{object}", "concluded"),
-        cut="clause",
-    ),
-    *patterns(_cut, (_CHINESE_NOUN, "分析{object}", "noun")),
 )  # fmt: skip
 
 _JAPANESE_NOUNS = {
@@ -128,19 +119,9 @@ _JAPANESE_VERB = "|".join(sorted(_JAPANESE_NOUNS, key=len, reverse=True))
 
 JAPANESE = (
     *patterns(
-        _cut,
-        (rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})",
-         "{object}の{verb}", "intent"),
-        verbs=_JAPANESE_NOUNS.__getitem__,
-    ),
-    *patterns(
-        _cut,
+        _clause,
         ((r"(?:^|、|は)(?P<object>[^、。「」はも]{2,14}(?:は|も|を)?[^、。「」]{2,14}?べきか)"
           r"(?:どうか)?(?=と|を|が|、|。)"), "{object}の検討", "asked"),
-        cut="clause",
-    ),
-    *patterns(
-        _cut,
         ((r"(?:^|、)(?:だから|つまり|したがって|よって|結論としては?|以上から|結局"
           r"|結論は)、?(?:[^。、「」]{2,12}、)?"
           r"(?P<object>[^。、「」]{5,20}?(?:い|る|た|だ|べき|ない))(?=。|$|、)"),
@@ -148,15 +129,14 @@ JAPANESE = (
         ((r"(?:答え|原因|理由|結論)は、?(?P<object>(?!いくつ|何|次|以下)[^。、「」]{2,16}?)(?:だ"
           r"|です|である|になる|となる|。|$)"),
          "{object}という結論", "result"),
-        cut="clause",
     ),
     *patterns(
-        _cut,
-        (rf"(?P<object>{_JAPANESE_NOUN})について", "{object}の検討", "topic"),
-        ((rf"^(?:まず|次に|最後に)?、?(?P<object>(?!最初|今日|次|まず){_JAPANESE_NOUN})(?=は)"),
-         "{object}の検討", "noun"),
+        _phrase,
+        (rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})",
+         "{object}の{verb}", "intent"),
+        (r"(?P<object>[\u4e00-\u9fffァ-ヶー]{2,10})", "{object}の検討", "noun"),
+        verbs=_JAPANESE_NOUNS.__getitem__,
     ),
-    *patterns(_cut, (r"(?P<object>[\u4e00-\u9fffァ-ヶー]{2,10})", "{object}の検討", "noun")),
 )  # fmt: skip
 
 _KOREAN_VERBS = {
@@ -168,12 +148,10 @@ _KOREAN_VERBS = {
 """Verbs as they begin, and the noun for each."""
 _KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
 
-KOREAN = (
-    *patterns(
-        _cut,
-        (rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})",
-         "{object} {verb}", "intent"),
-        verbs=_KOREAN_VERBS.__getitem__,
-    ),
-    *patterns(_cut, (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", "noun")),
+KOREAN = patterns(
+    _phrase,
+    (rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})",
+     "{object} {verb}", "intent"),
+    (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", "noun"),
+    verbs=_KOREAN_VERBS.__getitem__,
 )  # fmt: skip

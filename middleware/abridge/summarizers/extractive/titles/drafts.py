@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.openings import capitalize
-from abridge.summarizers.extractive.titles.lexicon import PRONOUN
+from abridge.summarizers.extractive.titles.lexicon import LINK, PRONOUN
 
 if TYPE_CHECKING:
     from abridge.summarizers.extractive.titles.phrases import Words
@@ -34,16 +34,12 @@ _SECRET = lazy_compile(
 _PAIRS = (("(", ")"), ("“", "”"), ("«", "»"), ("（", "）"), ("「", "」"))
 
 Kind = Literal[
-    "task",  # what the user wants done
+    "task",  # what the user wants
     "intent",  # what the reasoning is going to do
-    "purpose",  # what a sentence that begins with "to" is for
-    "note",  # an order
-    "doing",  # what begins with a gerund
+    "doing",  # an order, or what begins with a gerund
     "asked",  # what the user asks
     "question",  # what the reasoning asks
-    "wondered",  # a question within a sentence
     "topic",  # what is named as one
-    "wanted",  # what the user wants
     "place",  # a file or function that is looked at
     "concluded",
     "stated",
@@ -55,10 +51,6 @@ Kind = Literal[
 FINDINGS: frozenset[Kind] = frozenset({"concluded", "stated"})
 CLAUSES = FINDINGS | {"supposed"}
 
-Loss = Literal["", "cut", "halved", "broken"]
-"""What a phrase loses by the words after its end: nothing, something, what belongs to it, the rest
-of a formula or a sentence."""
-
 
 class Draft(NamedTuple):
     """A title that might be used: a form, and the words that are put into it."""
@@ -68,7 +60,6 @@ class Draft(NamedTuple):
     words: Words
     start: int
     end: int
-    loss: Loss = ""
 
     @property
     def thing(self) -> str:
@@ -80,8 +71,14 @@ class Draft(NamedTuple):
 
     @property
     def points(self) -> bool:
-        """Return true if a pronoun is among its words."""
-        return self.words.span(self.start, self.end) & PRONOUN != 0
+        """Return true if a pronoun is among its words, other than one that ties a clause to it."""
+        kinds = self.words.kinds[self.start : self.end]
+        return any(kind & PRONOUN and not kind & LINK for kind in kinds)
+
+    @property
+    def is_cut(self) -> bool:
+        """Return true if its sentence goes on after its words."""
+        return self.end < len(self.words) and not self.words.marks[self.end - 1]
 
     @property
     def size(self) -> int:

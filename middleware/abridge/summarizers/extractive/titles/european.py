@@ -93,14 +93,12 @@ def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
     """Return the patterns of a language, with the verbs of its titles."""
     drawn = rf"^(?:{_SO})[, ]+"
     claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
-    return (
-        *patterns(
-            _ROMANCE,
-            (_ROMANCE_QUESTION, f"{answer} {{object}}", "question"),
-            (_ROMANCE_VERB, "{verb} {object}", "intent"),
-            (_ROMANCE_NOUN, topic, "noun"),
-        ),
-        *patterns(_ROMANCE, (drawn, claim, "concluded"), cut="clause"),
+    return patterns(
+        _ROMANCE,
+        (_ROMANCE_QUESTION, f"{answer} {{object}}", "question"),
+        (_ROMANCE_VERB, "{verb} {object}", "intent"),
+        (_ROMANCE_NOUN, topic, "noun"),
+        (drawn, claim, "concluded"),
     )
 
 
@@ -164,35 +162,30 @@ _GERMAN_VERB = (
     r"|brauchen)\b)[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
 )
 
-GERMAN = (
-    *patterns(
-        _GERMAN,
-        ((r"\b(?:fragt(?: mich| sich)?|wissen(?: will)?|klären|prüfen|überlegen|frage(?: ist| "
-          r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
-          r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
-         "Klären, {object}", "asked"),
-        ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
-          r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
-          r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
-          rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) "
-          rf"{_GERMAN_VERB}"),
-         "{object} {verb}", "intent"),
-        (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ",
-         "Frage nach {object}", "asked"),
-        ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
-          r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
-          r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
-         "Klären, {how} {object} {verb}", "question"),
-        (r"(?<=[a-zäöüß,\d] )(?P<object>[A-ZÄÖÜ][a-zäöüß-]{4,})(?!\w)",
-         "Zum Thema: {object}", "noun"),
-    ),
-    *patterns(
-        _GERMAN,
-        ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
-          r"wäre)(?: also| daher| damit)? (?!eine? )"),
-         "Ergebnis: {object}", "result"),
-        ((r"\bich (?:empfehle|rate zu|nehme|wähle|schlage)(?: also| daher| ihm| ihr)? "
-          r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
-         "Empfehlung: {object}", "result"),
-    ),
+GERMAN = patterns(
+    _GERMAN,
+    ((r"\b(?:fragt(?: mich| sich)?|wissen(?: will)?|klären|prüfen|überlegen|frage(?: ist| "
+      r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
+      r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
+     "Klären, {object}", "asked"),
+    ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
+      r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
+      r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
+      rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) "
+      rf"{_GERMAN_VERB}"),
+     "{object} {verb}", "intent"),
+    (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ",
+     "Frage nach {object}", "asked"),
+    ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
+      r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
+      r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
+     "Klären, {how} {object} {verb}", "question"),
+    (r"(?<=[a-zäöüß,\d] )(?P<object>[A-ZÄÖÜ][a-zäöüß-]{4,})(?!\w)",
+     "Zum Thema: {object}", "noun"),
+    ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
+      r"wäre)(?: also| daher| damit)? (?!eine? )"),
+     "Ergebnis: {object}", "result"),
+    ((r"\bich (?:empfehle|rate zu|nehme|wähle|schlage)(?: also| daher| ihm| ihr)? "
+      r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
+     "Empfehlung: {object}", "result"),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from abridge.summarizers.extractive.words import words_of
     POINTER,  # points at what is not shown; "the" takes its place
     PRONOUN,  # stands for what is not shown
     VAGUE,  # names nothing alone
-    ADJECTIVE,  # names nothing
     ADVERB,  # stands between a subject and its verb
     FILLER,  # is left out
     ASKING,  # begins a question
@@ -26,12 +25,11 @@ from abridge.summarizers.extractive.words import words_of
     SAYING,  # may be followed by a clause that begins with "that"
     CONCLUDING,  # says that a clause is a conclusion
     GUESSING,  # says that it is a guess
-    LIMITING,  # says where a clause holds, which must not be cut off
     WANTING,  # says that somebody wants something
     SINCE,  # begins a clause after whose comma the statement comes
     TOPICAL,  # may stand before what a sentence is about
     SYMBOL,  # no word
-) = (1 << bit for bit in range(24))
+) = (1 << bit for bit in range(22))
 
 
 class Lexicon(NamedTuple):

@@ -26,7 +26,6 @@ PRIVATE_RATE = 0.0  # that a title needs of a passage that is private in part
 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
-_NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _NAME = re.compile(r"(?<=[\w:,\"“] )[A-Z]\w+|\b\w*\d\w*")
 
 
@@ -77,7 +76,7 @@ def _best(
     allow: Callable[[str], bool],
 ) -> tuple[str, float]:
     """Return the best title that the sentences give and that is allowed, and its rate."""
-    names = frozenset(_NAMED.findall("\n".join([source.text for source in sources])))
+    names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     best, most = "", LEAST
     for kinds, source in product(TURNS, rating.ranked()):
         if wanted := rating.wanted(source, kinds, most):

@@ -10,19 +10,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles import lexicon as does
-from abridge.summarizers.extractive.titles.drafts import Draft, Kind
+from abridge.summarizers.extractive.titles.drafts import CLAUSES, Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
 from abridge.summarizers.extractive.titles.phrases import ROOM, Words, copied
 
 _FIRST_WORD = re.compile(r"^[\w'’-]+")
 
 MAX_FOUND = 3  # times that a pattern is looked for in a sentence
-
-Part = Literal["phrase", "clause"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +30,8 @@ class Pattern:
     found: re.Pattern[str]
     form: str  # of the title, from all groups
     kind: Kind
-    lexicon: Lexicon | Callable[[str, Part], str]  # or what cuts an object without spaces
-    part: Part = "phrase"  # what of the object is taken
-    verb_of: Callable[[str], str] = str
-    """Return a verb as it stands in a title, empty if it makes none."""
+    lexicon: Lexicon | Callable[[str], str]  # or what cuts an object without spaces
+    verb_of: Callable[[str], str] = str  # a verb as it stands in a title
 
     def read(self, text: str, lowered: str) -> Iterator[Draft]:
         """Yield the titles that a sentence gives."""
@@ -45,15 +40,15 @@ class Pattern:
             groups = {name: text[slice(*found.span(name))] for name in found.re.groupindex}
             if "how" in groups:
                 groups["how"] = groups["how"].lower()
-            groups["verb"] = self.verb_of(groups.get("verb", ""))
-            if groups["verb"] or "{verb}" not in self.form:
-                start = found.start("object") if "object" in groups else found.end()
-                thing = groups.get("object") or text[start:]
-                form = self.form.format(**groups | {"object": "{}"})
-                if isinstance(self.lexicon, Lexicon):
-                    yield from self._cut(self.lexicon, form, thing, begins=start == 0)
-                elif cut := self.lexicon(thing, self.part):
-                    yield copied(self.kind, cut, form)
+            if "verb" in groups:
+                groups["verb"] = self.verb_of(groups["verb"])
+            start = found.start("object") if "object" in groups else found.end()
+            thing = groups.get("object") or text[start:]
+            form = self.form.format(**groups | {"object": "{}"})
+            if isinstance(self.lexicon, Lexicon):
+                yield from self._cut(self.lexicon, form, thing, begins=start == 0)
+            elif cut := self.lexicon(thing):
+                yield copied(self.kind, cut, form)
 
     def _cut(self, lexicon: Lexicon, form: str, thing: str, *, begins: bool) -> Iterator[Draft]:
         if lexicon.measures:
@@ -62,18 +57,19 @@ class Pattern:
         words = Words(thing, lexicon, names)
         if words.kind(0) & does.ASKING:
             ends = words.questions(0, ROOM)
+        elif self.kind in CLAUSES:
+            ends = words.clauses(0, ROOM)
         else:
-            ends = (words.clauses if self.part == "clause" else words.phrases)(0, ROOM)
+            ends = words.phrases(0, ROOM)
         for end in ends:
-            yield Draft(self.kind, form, words, 0, end.at, end.loss)
+            yield Draft(self.kind, form, words, 0, end)
 
 
 def patterns(
-    lexicon: Lexicon | Callable[[str, Part], str],
+    lexicon: Lexicon | Callable[[str], str],
     *rows: tuple[str, str, Kind],
-    cut: Part = "phrase",
     verbs: Callable[[str], str] = str,
 ) -> tuple[Pattern, ...]:
     return tuple(
-        Pattern(lazy_compile(found), form, kind, lexicon, cut, verbs) for found, form, kind in rows
+        Pattern(lazy_compile(found), form, kind, lexicon, verbs) for found, form, kind in rows
     )

@@ -14,9 +14,8 @@ from abridge.summarizers.extractive.words import words_of
 _QUESTION = re.compile(
     r"(?:\b(?P<asked>[Ww]h(?:y|en|ere|at|ich \w+)|[Hh]ow(?: \w+){0,3}?) "
     r"|(?:^|(?<=[:,] ))(?!\w+ (?:I|i|we)\b))"
-    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|[Mm]ust|[Ii]s|[Aa]re|was|were)"
-    r"(?P<not>n['’]t)? "
-    r"(?P<rest>[^?.,;:!\n]{3,90})(?=[?,])"
+    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|[Mm]ust"
+    r"|(?:[Ii]s|[Aa]re|was|were)(?= there\b)) (?P<rest>[^?.,;:!\n]{3,90})(?=[?,])"
 )
 
 PAST = dict(
@@ -29,7 +28,7 @@ PAST = dict(
     )
 )
 
-_PERSONS = words_of("i we you one they")
+_PERSONS = words_of("i we you they")
 _NO_VERBS_AFTER = words_of("the a an this that these those my your our their his her its of in")
 MAX_SHORT = 4  # words of a question whose last is its verb if none is known
 
@@ -40,31 +39,17 @@ def turn_questions(text: str) -> str:
 
 
 def _turn(found: re.Match[str]) -> str:
-    auxiliary, words = found["verb"].lower(), found["rest"].split()
-    asked = found["asked"] or "whether"
-    if words[0] == "there" and auxiliary in ("is", "are", "was", "were"):
-        return " ".join([asked, "there", auxiliary + (found["not"] or ""), *words[1:]])
-    is_copula = auxiliary in ("is", "are", "was", "were")
-    if (is_copula and asked.lower() in ("whether", "what")) or words[0] in BASES:
-        return found[0]
-    if is_copula:
-        is_short = 2 < len(words) <= MAX_SHORT + 1 and words[0].lower() in _NO_VERBS_AFTER
-        is_turned = is_short and words[-2].lower() not in _NO_VERBS_AFTER
-        turned = [*words[:-1], auxiliary, words[-1]] if is_turned else []
-        return " ".join([asked, *turned]) if turned else found[0]
+    asked, auxiliary = found["asked"] or "whether", found["verb"].lower()
+    words = found["rest"].split()
+    if words[0] == "there":
+        return " ".join([asked, "there", auxiliary, *words[1:]])
     is_person = words[0].lower() in _PERSONS
+    if is_person and auxiliary != "did" and asked.lower() != "why":
+        return " ".join([asked, "to", *words[1:]])
     at = 1 if is_person else words.index("be") if "be" in words[:4] else _find_verb(words)
-    subject, verb, rest = words[:at], words[at : at + 1], words[at + 1 :]
-    if not subject or not verb:
+    if not 0 < at < len(words) or words[0] in BASES:
         return found[0]
-    if is_person and asked.lower() == "why":
-        return " ".join([asked, *subject, auxiliary, *verb, *rest])
-    if is_person:
-        return " ".join([asked, "to", *verb, *rest]) if auxiliary != "did" else found[0]
-    stated = (
-        f"{auxiliary}{found['not']} {verb[0]}" if found["not"] else _inflect(auxiliary, verb[0])
-    )
-    return " ".join([asked, *subject, stated, *rest])
+    return " ".join([asked, *words[:at], _inflect(auxiliary, words[at]), *words[at + 1 :]])
 
 
 def _find_verb(words: list[str]) -> int:

@@ -10,23 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from abridge.summarizers.extractive.titles.drafts import CLAUSES, FINDINGS, Draft, Kind, Loss
+from abridge.summarizers.extractive.titles.drafts import CLAUSES, FINDINGS, Draft, Kind
 from abridge.summarizers.extractive.titles.phrases import ROOM
 from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[Kind, float] = MappingProxyType({
-    "task": -0.1, "intent": 0.1, "purpose": 0.1, "note": -0.35, "doing": -0.3, "asked": 0.25,
-    "question": 0.1, "wondered": 0.15, "topic": 0.1, "wanted": -0.05, "place": 0.25, "result": 0.0,
-    "concluded": -0.15, "stated": -0.3, "supposed": -0.1, "noun": -0.6, "again": 0.15,
+    "task": -0.05, "intent": 0.1, "doing": -0.3, "asked": 0.25, "question": 0.1, "topic": 0.1,
+    "place": 0.25, "result": 0.0, "concluded": -0.15, "stated": -0.3, "supposed": -0.1,
+    "noun": -0.6, "again": 0.15,
 })  # fmt: skip
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
-CLAUSE_LOSSES: Mapping[Loss, float] = MappingProxyType(
-    {"": 0.0, "cut": -0.5, "halved": -0.5, "broken": -9.0}
-)
-PHRASE_LOSSES: Mapping[Loss, float] = MappingProxyType(
-    {"": 0.0, "cut": -0.1, "halved": -0.2, "broken": -9.0}
-)
+CUT = -0.1  # for a phrase whose sentence goes on
 TOLD, CONCLUDING, CLAUSE_WORD = 0.15, 0.35, 0.03
 """For a clause: of a sentence that is told, of one that concludes, for each word up to `ROOM`."""
 
@@ -102,9 +97,9 @@ class Rating:
         rate = self._kinds[kind] + self._spread(topic_words(draft.thing.lower()))
         rate += POINTING * draft.points
         if is_clause:
-            rate += CLAUSE_LOSSES[draft.loss] + CLAUSE_WORD * min(0, draft.size - ROOM)
+            rate += CLAUSE_WORD * min(0, draft.size - ROOM)
         else:
-            rate += PHRASE_LOSSES[draft.loss]
+            rate += CUT * draft.is_cut
         return rate + (self._rate_source(source, is_clause=is_clause) if source else 0.0)
 
     def _rate_source(self, source: TitleSource, *, is_clause: bool) -> float:

@@ -47,11 +47,10 @@ VERBS = words_of(
 """Verbs that say what a stretch of reasoning is about, and those of handling and speaking."""
 
 BASES = VERBS | words_of(
-    "allow begin belong become cause come contain cost decrease depend die fall fail forget get "
-    "give go appear arrive contribute develop exist expel stand come feel follow form look matter "
-    "produce result work grow happen have hit involve kill know lack lead let lie live lose lower "
-    "mean melt need occur own pay prove reach remain rise say see seem sink speak stay survive "
-    "take tend travel turn weigh win affect"
+    "affect appear arrive become begin belong cause come contain contribute cost decrease"
+    " depend develop die exist expel fail fall feel forget form get give go happen have hit"
+    " ignore involve kill know lack lead let lie live lose matter mean melt need occur own reach"
+    " remain result rise say see seem sink speak stand stay survive take tend travel win"
 )
 """The same, and others that a clause may have."""
 
