@@ -121,7 +121,8 @@ class FrameReader:
     ) -> tuple[list[Event], int] | None:
         """Gather the text of a frame that comes alone, if it goes on with what no client is told
         of. Else tell what was gathered, before it is read; None if nothing was."""
-        text, _ = silent.take(frames[place]) if len(frames) == 1 else _NOTHING
+        is_alone = len(frames) == 1 and silent.accepts is None
+        text = silent.match(frames[place])[0] if is_alone else ""
         if not text:
             told, self._silent = self.release(), None
             return (told, place) if told else None
@@ -170,13 +171,9 @@ _NO_TEXT = "", 0
 _NOTHING = "", None
 
 
-class _Hole(NamedTuple):
-    """A value that varies, and the bytes that follow on it."""
-
-    is_string: bool
-    is_text: bool
-    is_last: bool
-    rest: bytes
+_Hole: TypeAlias = tuple[bool, bool, bool, bytes]
+"""A value that varies: whether it is a string, whether it is the text, whether it is the last, and
+the bytes that follow on it. It has no names, with which it would take longer to unpack."""
 
 
 class _Prefixed(NamedTuple):
@@ -343,11 +340,11 @@ def _find_pattern(
     if _PADDED_END.match(rests[-1]) and not keeps_padding:
         rests[-1], closing = b'"', rests[-1][1:].replace(b" ", b"")
     holes = tuple(
-        _Hole(span.is_string, span is text_span, span is spans[-1], rest)
+        (span.is_string, span is text_span, span is spans[-1], rest)
         for span, rest in zip(spans, rests, strict=True)
     )
     head, passes = before + literals[0], outgoing == _Prefixed(b"")
-    event.alike = Alike(len(head) - 1 if passes and holes[0].is_text else None, (*others,))
+    event.alike = Alike(len(head) - 1 if passes and holes[0][1] else None, (*others,))
     return _Pattern(head, holes, closing, outgoing, passes, event, found.keeps, found.accepts)
 
 

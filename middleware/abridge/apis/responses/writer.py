@@ -182,6 +182,8 @@ class ResponsesWriter(TranslatedAnswer):
     def write(self, event: Event) -> bytes:
         frame = event.frame
         if frame is not None and not self._composes:
+            if type(event) is ReasoningDelta and not self._shows_raw:
+                return b""
             if event.alike is not None and event.alike is self._numbered:
                 if event.run is None:
                     return self._splice_number(frame)
@@ -240,9 +242,6 @@ class ResponsesWriter(TranslatedAnswer):
         return sse.encode_frame(dumps(event), event_type)
 
     # Frames
-
-    def _write_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
-        return self._renumber(frame, event.alike) if self._shows_raw else b""
 
     def _write_native(self, event: NativeSummary, frame: bytes) -> bytes:
         if not self._display.show_summary:
@@ -308,7 +307,6 @@ class ResponsesWriter(TranslatedAnswer):
 
     _CHANGES: ClassVar[dict[type[Event], _Change]] = {
         ReasoningStarted: _write_item_start,
-        ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
         ReasoningEnded: _write_item_end,
         **dict.fromkeys((Passthrough, PartStarted), _write_other),

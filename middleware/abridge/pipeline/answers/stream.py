@@ -180,9 +180,10 @@ class StreamAnswer(Answer):
             except Exception as error:  # noqa: BLE001 -- upstream may send anything
                 read = self._give_up(error)
             events += read
-        if not events:  # a keep-alive is due in the place of what does not reach the client
+        if events:
+            self._runner.feed(events)
+        else:  # a keep-alive is due in the place of what does not reach the client
             self._wrote_nothing = True
-        self._runner.feed(events)
 
     async def _read_in_turns(self, frames: list[bytes]) -> None:
         """Read frames of which one is large: it may hold as many events as a whole stream. It is
