@@ -273,7 +273,7 @@ def test_of_two_findings_the_one_about_the_theme_is_the_title() -> None:
         ("It is next, or they are.", "Moving a database of 400 GB",
          "Working out how to move a database of 400 GB"),
         ("Das Protokoll nennt keine.", "Klären, ob der Vertrag noch gilt",
-         "Weiter: Klären, ob der Vertrag noch gilt"),
+         "Prüfen, ob der Vertrag noch gilt"),
         ("それは少し乾いている。", "来週のシフトの作成", "来週のシフトの作成の続き"),
     ],
 )  # fmt: skip

@@ -11,6 +11,12 @@ from abridge.summarizers.extractive.words import words_of
 _DEEDS = ("Checking", "Weighing", "Confirming", "Going over", "Thinking through")
 _ASKED = ("how", "why", "what", "whether", "which", "who", "when", "where")
 
+_ASKED_AGAIN = {
+    "Klären": "Prüfen", "Déterminer": "Préciser", "Averiguar": "Concretar",
+    "Descobrir": "Esclarecer", "Capire": "Chiarire",
+}  # fmt: skip
+"""Verbs of questions in other languages, and what is done with a question next."""
+
 _PARTICLE = r"(?:out|into|through|at|for|on|up|with|about)\b"
 _TOPIC = re.compile(
     rf"(?P<verb>[A-Z][a-z-]+ing)(?P<particle>(?: {_PARTICLE})*)"
@@ -29,8 +35,11 @@ _STUDIES = words_of(
 def take_up(earlier: Sequence[str], goes_on: str) -> Iterator[str]:
     """Yield titles of what the first earlier title that names a topic is about; `goes_on` says in a
     language other than English that a stretch goes on with it."""
-    if goes_on:
-        yield from (goes_on.format(title) for title in earlier[:1] if ":" not in title)
+    if goes_on and earlier and ":" not in earlier[0]:
+        for asks, again in _ASKED_AGAIN.items():
+            if earlier[0].startswith(asks):
+                yield earlier[0].replace(asks, again, 1)
+        yield goes_on.format(earlier[0])
     elif topic := next(filter(None, map(_topic_of, earlier)), ""):
         yield "Working " + ("out " if topic.startswith(_ASKED) else "through ") + topic
         yield from (f"{deed} {topic}" for deed in _DEEDS)
