@@ -22,6 +22,8 @@ of event can wait at the head of a queue:
 Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
 parts are emitted as their text comes in, one after the other, the lowest first. Where frames do not
 say it, `ReasoningTextEnded` tells that the reasoning itself has ended while its summary goes on.
+Parts that are written in turn are emitted whole, and what one tells that is too little for a part
+is told with the next one.
 
 Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
 `ResponseEnded` wait there until the queues of all lanes are empty.
