@@ -125,12 +125,11 @@ HINTS = cues.HINTS | _EARLY_WORDS
 """Words by which it is known what most sentences need not be searched for."""
 
 
-def strip(opening: re.Pattern[str], text: str, lower: str) -> str:
+def strip(text: str, opening: re.Match[str] | None) -> str:
     """Remove fillers or connectives from the start of a sentence, unless it is no more."""
-    found = opening.match(lower)
-    if found is None:
+    if opening is None:
         return text
-    rest = text[found.end() :].lstrip()
+    rest = text[opening.end() :].lstrip()
     return capitalize(rest) if sum(map(str.isalnum, rest[:12])) > 1 else text
 
 

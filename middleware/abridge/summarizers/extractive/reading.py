@@ -17,7 +17,7 @@ class Reading:
     def __init__(self, sentence: Sentence, position: int = 0) -> None:
         self.block, self.hangs, self.position = sentence.block, sentence.hangs, position
         self.raw = self.lower = sentence.text.lower()  # with fillers
-        self.text = openings.strip(openings.FILLERS, sentence.text, self.raw)
+        self.text = openings.strip(sentence.text, openings.FILLERS.match(self.raw))
         if self.text is not sentence.text:
             self.lower = self.text.lower()
         self.wide = is_wide(self.lower)

@@ -67,7 +67,7 @@ def score_sentences(
 def _rate(read: Reading, place: int, before: Reading | None, told: frozenset[str]) -> Candidate:
     """Return a sentence with its score. `place` is its number without those that only nod, `before`
     the last of them."""
-    text = strip(CONNECTIVES, read.text, read.lower)
+    text = strip(read.text, CONNECTIVES.match(read.lower))
     words = read.topics
     one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
     opens, hangs = read.opens(before), read.hangs
