@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.openai import is_minted
+from abridge.errors import RequestError
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.stores.memory import KEY_OVERHEAD, VALUE_OVERHEAD, MemoryStore
-from abridge.memory.stores.store import Store
+from abridge.memory.stores.memory import (
+    KEY_OVERHEAD,
+    VALUE_OVERHEAD,
+    MemoryBackend,
+    MemoryStore,
+)
+from abridge.memory.stores.store import BackendError, Store
 from abridge.stored_responses.repository import (
     InputItems,
     LocalRecord,
     ResponseRepository,
     UpstreamRecord,
+    lookup_error,
 )
 from tests.memory.stores.cases import TTL, Case, in_memory
 
@@ -25,6 +33,7 @@ ANNA, BERT = b"anna", b"bert"
 WHOLE = LocalRecord("default", {"id": "resp_1", "output": []}, ["msg_1"], ["rs_2", "msg_2"])
 ITEMS = {"msg_1": b'{"a":1}', "rs_2": b'{"b":2}', "msg_2": b'{"c":3}'}
 NAMES = list(ITEMS)
+GONE = RequestError("It is not there.", status=404)
 NOTE = UpstreamRecord("other", raw=False, fields={"usage": None}, made={"rs_9": {"summary": []}})
 
 
@@ -44,6 +53,21 @@ async def test_a_response_is_found_with_its_items(case: Case) -> None:
     assert await known.find("resp_1", "resp_2") == [WHOLE, None]
     assert await known.get_items(["msg_2", "msg_3", "msg_1"]) == [b'{"c":3}', None, b'{"a":1}']
     assert await known.get_items([]) == []
+
+
+async def test_what_it_missed_while_the_store_was_down_may_be_there_whoever_reads_since(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> NoReturn:
+        raise BackendError
+
+    one, other = responses(case.store), responses(case.store)
+    with monkeypatch.context() as down:
+        down.setattr(MemoryBackend, "get", fail)
+        assert await one.find("resp_1") == [None]
+    assert await other.find("resp_1") == [None]
+    assert lookup_error(GONE, one).code == "store_unavailable"
+    assert lookup_error(GONE, other, None) is GONE
 
 
 async def test_local_and_upstream_responses_are_distinguished(case: Case) -> None:

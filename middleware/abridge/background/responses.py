@@ -48,7 +48,7 @@ from abridge.stored_responses.repository import (
     UNFINISHED,
     LocalRecord,
     ResponseRepository,
-    missing,
+    lookup_error,
     store_unavailable,
 )
 from abridge.stored_responses.storage import StoreLocally
@@ -228,7 +228,7 @@ class BackgroundResponses:
         source: EventSource = RunElsewhere(repository, response_id) if run is None else run.log
         index = await source.index()
         if index is None or (record.upstream in self._hiding and not index.hides_raw):
-            raise missing(_not_resumable(), repository)
+            raise lookup_error(_not_resumable(), repository)
         return source
 
 

@@ -24,7 +24,7 @@ from abridge.core.events import (
 )
 from abridge.core.native import NativePiece, TitleSplitter
 from abridge.core.plan import Passage, SummaryPlan
-from abridge.core.segmenter import Cut, Segmenter
+from abridge.core.segmenter import GAP, Cut, Segmenter
 from abridge.core.styles import body_of
 
 NO_PART_ID = 0
@@ -159,10 +159,11 @@ class ReasoningItem:
         return last if last is not None and last.is_planned and not last.queued else None
 
     def hand_on(self, part: SummaryPart) -> bool:
-        """Have the little that a part tells told with what follows it. Return False if nothing
-        follows, and it is to be shown. While nothing has come yet, the part keeps its text."""
+        """Have the little that a written part tells told with what follows: what comes next of its
+        stretch, for which it keeps its text until then, or the next part. Return False if nothing
+        follows: then it is to be shown, unless it is a title alone."""
         body = body_of(part.text)
-        rest = f"{body}\n\n…\n\n" if body else ""
+        rest = f"{body}\n\n{GAP}\n\n" if body else ""
         if self.gathers_for(part):
             part.reasoning, part.requested_at = rest, None
             return True

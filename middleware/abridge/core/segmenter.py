@@ -20,6 +20,9 @@ WIDE_CHAR_SIZE = 2.5
 """Size of a Chinese, Japanese or Korean character: a model needs 0.6 tokens for one, and a quarter
 of a token for a character of an alphabet."""
 
+GAP = "…"
+"""A line of its own that stands where reasoning was left out."""
+
 MAX_CONTEXT = 500
 """The most characters of earlier reasoning that go along with a part."""
 
@@ -113,7 +116,7 @@ class Segmenter:
         self._size += len(text) if text.isascii() else text_size(text)
         if self._length > self._max_chars:
             gathered, keep = self._join(), self._max_chars // 4
-            self._keep(f"{gathered[:keep]}\n…\n{gathered[-keep:]}")
+            self._keep(f"{gathered[:keep]}\n{GAP}\n{gathered[-keep:]}")
         return self._make_cuts() if self._size >= self._cut_size + self._rest_size else []
 
     def _make_cuts(self) -> list[Cut]:

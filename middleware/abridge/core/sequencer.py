@@ -225,10 +225,15 @@ class Sequencer:
             self._record_usage(part_id, spent, model)
             if requested.is_silent:
                 self._give_up_part(item, requested, EMPTY_SUMMARY)
-            elif not (self._tells_little(item, requested) and item.hand_on(requested)):
-                requested.end(complete=True)
+            else:
+                self._end_written(item, requested)
             self._request_queued(item, now)
         return self._emit_ready(now, lane)
+
+    def _end_written(self, item: ReasoningItem, part: SummaryPart) -> None:
+        """End a part that is written, unless what it tells goes with what follows it."""
+        if not (self._tells_little(item, part) and item.hand_on(part)):
+            part.end(complete=True)
 
     def _tells_little(self, item: ReasoningItem, part: SummaryPart) -> bool:
         """Return whether what is written is too little for a part of its own. The first part, which
@@ -310,9 +315,8 @@ class Sequencer:
         last = item.unrequested_part() if cut is None else item.plan_part(next(self._part_ids), cut)
         if last is None:
             return
-        if last.unsent:
-            if not item.hand_on(last):
-                last.end(complete=True)
+        if last.unsent:  # it tells little, and nothing came after it
+            self._end_written(item, last)
         elif lane.grace_left > 0:
             self._request_part(item, last, now)
         else:

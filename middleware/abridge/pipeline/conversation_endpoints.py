@@ -30,7 +30,11 @@ from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.conversations import LocalConversation
 from abridge.stored_responses.endpoints import lacks_storage
 from abridge.stored_responses.references import conversation_not_found, why_unstored
-from abridge.stored_responses.repository import ResponseRepository, missing, tenant_repositories
+from abridge.stored_responses.repository import (
+    ResponseRepository,
+    lookup_error,
+    tenant_repositories,
+)
 from abridge.work import Work
 
 CONVERSATIONS_PATH = "/conversations"
@@ -191,4 +195,4 @@ class ConversationEndpoints:
             raise RequestError(f"A conversation cannot be created{reason}.")
         is_kept = self._repository(scope) is not None
         error = conversation_not_found(path.conversation_id, "" if is_kept else reason)
-        raise missing(error, *tenant_repositories(self._memories, scope))
+        raise lookup_error(error, *tenant_repositories(self._memories, scope))

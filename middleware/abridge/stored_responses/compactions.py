@@ -17,7 +17,7 @@ from abridge.apis.openai import mint_id
 from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.errors import RequestError
 from abridge.memory.route_memory import RouteMemory
-from abridge.stored_responses.repository import ResponseRepository, missing
+from abridge.stored_responses.repository import ResponseRepository, lookup_error
 
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
@@ -81,7 +81,7 @@ class Compactions:
         elif self.sealer is not None:
             fields = self._unseal(self.sealer, blob, param)
         if fields is None:
-            raise missing(unreadable_error(param, code), repository)
+            raise lookup_error(unreadable_error(param, code), repository)
         return Compaction(**fields)
 
     @staticmethod

@@ -27,7 +27,7 @@ from abridge.stored_responses.references import (
     References,
     conversation_not_found,
 )
-from abridge.stored_responses.repository import ConversationRecord, ResponseRepository, missing
+from abridge.stored_responses.repository import ConversationRecord, ResponseRepository, lookup_error
 from abridge.work import Work
 
 CONVERSATION_ID_PREFIX = "conv_"
@@ -98,7 +98,7 @@ class LocalConversation:
     async def retrieve_item(self, item_id: str) -> Json:
         found = await self._load([item_id]) if item_id in self.record.items else []
         if not found:
-            raise missing(self._item_not_found(item_id), self.repository)
+            raise lookup_error(self._item_not_found(item_id), self.repository)
         return as_listed(found[0][1], item_id)
 
     async def delete_item(self, item_id: str) -> Json:

@@ -37,7 +37,7 @@ from abridge.stored_responses.repository import (
     LocalRecord,
     ResponseRepository,
     UpstreamRecord,
-    missing,
+    lookup_error,
     tenant_repositories,
 )
 from abridge.stored_responses.rewriting import Rewrite, RewritingApp
@@ -114,7 +114,7 @@ class StoredResponses:
             )
             return True
         if record is None and self._is_missing(path.response_id):
-            raise self._missing(path.response_id, scope)
+            raise self._not_found(path.response_id, scope)
         owner = await self._find_owner(path.response_id, record, scope)
         known = record if isinstance(record, UpstreamRecord) else UNKNOWN_RESPONSE
         if not (known.upstream in self._routes or self._hiding_routes):
@@ -179,11 +179,11 @@ class StoredResponses:
             if name in self._routes:
                 return self._routes[name]
         if record is None and self._default_route.upstream.shares_key:
-            raise self._missing(response_id, scope)
+            raise self._not_found(response_id, scope)
         return None
 
-    def _missing(self, response_id: str, scope: Scope) -> RequestError:
-        return missing(response_not_found(response_id), *self._repositories(scope))
+    def _not_found(self, response_id: str, scope: Scope) -> RequestError:
+        return lookup_error(response_not_found(response_id), *self._repositories(scope))
 
     def _repositories(self, scope: Scope) -> Iterator[ResponseRepository]:
         return tenant_repositories(self._route_memories.values(), scope)

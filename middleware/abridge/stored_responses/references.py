@@ -28,7 +28,7 @@ from abridge.stored_responses.repository import (
     LocalRecord,
     ResponseRepository,
     is_reasoning_id,
-    missing,
+    lookup_error,
 )
 from abridge.stored_responses.storage import (
     ExtendConversation,
@@ -108,9 +108,9 @@ class ReferenceResolver:
             if name in own:
                 continue
             if index is None:
-                raise missing(previous_not_found(name), self.repository)
+                raise lookup_error(previous_not_found(name), self.repository)
             if not is_reasoning(item := body["input"][index]):
-                raise missing(item_not_found(name, index), self.repository)
+                raise lookup_error(item_not_found(name, index), self.repository)
             del item["id"]
         if self.repository is not None:
             await self.repository.note_owner(own, self.upstream)
@@ -227,7 +227,7 @@ class References:
             raise self._not_found()
         for index, (name, _) in enumerate(self._input if self._has_names else ()):
             if name and name not in self._stored_items:
-                raise missing(item_not_found(name, index, self._param), repository)
+                raise lookup_error(item_not_found(name, index, self._param), repository)
 
     async def _fetch(self, repository: ResponseRepository) -> None:
         history_ids = await self._find_history(repository) if self._continues else []
@@ -235,7 +235,7 @@ class References:
         self._stored_items = await repository.find_items(ids)
         self.history_ids = [name for name in history_ids if name in self._stored_items]
         if not all(map(is_reasoning_id, set(history_ids).difference(self.history_ids))):
-            raise missing(self._not_found(), repository)
+            raise lookup_error(self._not_found(), repository)
         await repository.refresh(self._stored_items)
 
     async def _find_history(self, repository: ResponseRepository) -> list[str]:
@@ -243,11 +243,11 @@ class References:
         if self.conversation_id:
             conversation = await repository.find_conversation(self.conversation_id)
             if conversation is None:
-                raise missing(self._not_found(), repository)
+                raise lookup_error(self._not_found(), repository)
             return conversation.items
         (record,) = await repository.find(self.previous_id)
         if not isinstance(record, LocalRecord):
-            raise missing(self._not_found(), repository)
+            raise lookup_error(self._not_found(), repository)
         if record.response.get("status") in UNFINISHED:
             raise _previous_unfinished(self.previous_id)
         if record.upstream == self._upstream:

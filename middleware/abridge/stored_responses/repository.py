@@ -125,6 +125,7 @@ class ResponseRepository:
         self._store = store
         self._keyring = keyring
         self._tags = tags
+        self._was_down = False
 
     @classmethod
     def for_tenant(
@@ -157,7 +158,7 @@ class ResponseRepository:
         another one is gone."""
         found = await self.find_items(item_ids)
         if any(name not in found and not is_reasoning_id(name) for name in item_ids):
-            raise missing(error, self)
+            raise lookup_error(error, self)
         return [(name, loads_exact(found[name])) for name in item_ids if name in found]
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
@@ -212,8 +213,8 @@ class ResponseRepository:
 
     @property
     def is_down(self) -> bool:
-        """Whether the store could not be reached when it was last read."""
-        return self._store.is_down
+        """Whether the store was out of reach when it was read, here or for whoever read it last."""
+        return self._was_down or self._store.is_down
 
     @property
     def tenant(self) -> str:
@@ -226,6 +227,7 @@ class ResponseRepository:
         found = await self._store.get(
             [self._store_key(name, key) for name in names for key in keys]
         )
+        self._was_down |= self._store.is_down
         return self._keyring.first_of_each(found)
 
     async def put_values(
@@ -269,12 +271,8 @@ class ResponseRepository:
         """Look up values written under any key."""
         values: list[bytes | None] = []
         async for batch in in_turns(ids):
-            values += await self._look_up(kind, batch)
+            values += await self.get_values(*[(kind, name) for name in batch])
         return values
-
-    async def _look_up(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
-        names = [self._store_key((kind, name), key) for name in ids for key in self._keyring.keys]
-        return self._keyring.first_of_each(await self._store.get(names))
 
     async def _put(self, values: Mapping[RecordName, bytes]) -> None:
         key = self._keyring.primary
@@ -299,7 +297,7 @@ def tenant_repositories(
             yield repository
 
 
-def missing(error: RequestError, *repositories: ResponseRepository | None) -> RequestError:
+def lookup_error(error: RequestError, *repositories: ResponseRepository | None) -> RequestError:
     """Return the error for what these were just searched for in vain: while a store is down nobody
     knows what it holds, and the client is to try again."""
     if any(one is not None and one.is_down for one in repositories):

@@ -31,12 +31,7 @@ from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
-from abridge.stored_responses.repository import (
-    LocalRecord,
-    ResponseRepository,
-    UpstreamRecord,
-    missing,
-)
+from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 """Fields of a reasoning item that differ."""
@@ -56,7 +51,7 @@ class LocalView:
     async def whole_response(self) -> Json:
         output = [item for _, item in await self._load_items(self.record.output)]
         if len(output) < len(self.record.output):
-            raise missing(response_not_found(self.response_id), self.repository)
+            raise response_not_found(self.response_id)
         return {**self.record.response, "output": output}
 
     async def input_items(self, query: bytes) -> Json:

@@ -368,6 +368,24 @@ class TestAnyBackend:
         assert [operation for operation, _ in case.observed.operations] == operations
         assert {result for _, result in case.observed.operations[1:]} == {"error"}
 
+    async def test_it_is_down_if_any_batch_could_not_be_read(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        case = in_dict(batch_size=1)
+        failing = iter([True, False, False, False])
+        backend = dict_backend(case)
+        read = backend.get
+
+        async def get(keys: Sequence[bytes]) -> list[bytes | None]:
+            backend.failing = next(failing)
+            return await read(keys)
+
+        monkeypatch.setattr(backend, "get", get)
+        await case.store.get([b"one", b"two"])
+        assert case.store.is_down
+        await case.store.get([b"one", b"two"])
+        assert not case.store.is_down
+
     async def test_long_operations_are_split_into_batches(self) -> None:
         case = in_dict(batch_size=5)
         keys = [bytes([number]) for number in range(11)]

@@ -37,7 +37,8 @@ def _is_asked(body: Json) -> bool:
     if kind != "summarize":
         raise invalid_value_error(kind, f"{COMPACTION}.type")
     if body.get(INCOMPATIBLE) is not None:
-        raise _refusal(f"It cannot be combined with {COMPACTION}.", INCOMPATIBLE)
+        message = f"It cannot be combined with {COMPACTION}."
+        raise RequestError(message, param=INCOMPATIBLE, code="invalid_value")
     return True
 
 
@@ -45,7 +46,7 @@ def _read_request(body: Json) -> tuple[Json, str]:
     instructions = (read_string(as_object(body.get(COMPACTION)), "instructions") or "").strip()
     if len(instructions) > MAX_INSTRUCTION_CHARS:
         message = f"The instructions are longer than {MAX_INSTRUCTION_CHARS} characters."
-        raise _refusal(message, f"{COMPACTION}.instructions")
+        raise RequestError(message, param=f"{COMPACTION}.instructions", code="invalid_value")
     _check_turn(body)
     return {name: value for name, value in body.items() if name != COMPACTION}, instructions
 
@@ -56,10 +57,10 @@ def _check_turn(body: Json) -> None:
     last = messages[-1] if messages else {}
     blocks = objects(last.get("content"))
     if last.get("role") == "assistant" and any(b.get("type") == "tool_use" for b in blocks):
-        raise _refusal(
+        raise RequestError(
             "The last turn ends in a call without a result: send the result first.",
-            "messages",
-            "compaction_incomplete_turn",
+            param="messages",
+            code="compaction_incomplete_turn",
         )
 
 
@@ -141,10 +142,6 @@ def _write_stream(whole: Json) -> bytes:
     events.append({"type": "message_delta", "delta": ended, "usage": whole["usage"]})
     events.append({"type": "message_stop"})
     return b"".join(sse.encode_frame(dumps(event), event["type"]) for event in events)
-
-
-def _refusal(message: str, param: str, code: str = "invalid_value") -> RequestError:
-    return RequestError(message, param=param, code=code)
 
 
 MESSAGES_COMPACTION = CompactionForm(

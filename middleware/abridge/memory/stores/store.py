@@ -138,7 +138,7 @@ class Store:
         self._sealer = sealer
         self._observe = observe
         self._problems = ProblemLog(_log, backend.name)
-        self.is_down = False  # as it was last read
+        self.is_down = False  # whether the last read found it out of reach
 
     @property
     def size(self) -> int | None:
@@ -256,8 +256,9 @@ class Store:
     ) -> list[T]:
         """Read in batches. Return `absent` for those that cannot be read."""
         results: list[T] = []
+        is_down = False
         for batch in self._batches(items):
-            started_at, is_down = perf_counter(), False
+            started_at = perf_counter()
             try:
                 found = await read(batch)
                 result = _read_result(found)
@@ -265,9 +266,9 @@ class Store:
                 found, result = error.opened, "error"
             except BackendError:
                 found, result, is_down = [absent] * len(batch), "error", True
-            self.is_down = is_down
             self._observe(operation, result, perf_counter() - started_at)
             results += found
+        self.is_down = is_down
         return results
 
     async def _write(self, operation: str, written: Awaitable[None]) -> bool:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-GAP = "…"  # a line of its own, where something is left out
+from abridge.core.segmenter import GAP
+
 MAX_LINE_CHARS = 320  # characters up to which a line may be code; a longer one is read as prose
 
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")

@@ -18,7 +18,7 @@ from traceback import format_tb
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
-from abridge.core.segmenter import WIDE_RUN
+from abridge.core.segmenter import GAP, WIDE_RUN
 from abridge.core.styles import STYLES
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
@@ -159,7 +159,7 @@ def _keep_head_and_tail(text: str) -> str:
     if len(text) <= MAX_INPUT_CHARS:
         return text
     head = MAX_INPUT_CHARS // 3
-    return f"{text[:head]}…\n\n{text[head - MAX_INPUT_CHARS :]}"
+    return f"{text[:head]}…\n{GAP}\n{text[head - MAX_INPUT_CHARS :]}"
 
 
 def _told_sentences(told: Sequence[str]) -> list[frozenset[str]]:

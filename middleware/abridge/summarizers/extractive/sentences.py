@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from abridge.summarizers.extractive.blocks import GAP, ProseBlock, split_blocks
+from abridge.core.segmenter import GAP
+from abridge.summarizers.extractive.blocks import ProseBlock, split_blocks
 from abridge.summarizers.extractive.notation import plain_math
 
 MAX_SENTENCE_CHARS = 320  # a longer one is cut at a clause and gets an ellipsis
