@@ -383,6 +383,8 @@ class TestAnyBackend:
         monkeypatch.setattr(backend, "get", get)
         await case.store.get([b"one", b"two"])
         assert case.store.is_down
+        await case.store.get([])
+        assert case.store.is_down, "nothing was read"
         await case.store.get([b"one", b"two"])
         assert not case.store.is_down
 

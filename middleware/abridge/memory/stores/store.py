@@ -256,7 +256,7 @@ class Store:
     ) -> list[T]:
         """Read in batches. Return `absent` for those that cannot be read."""
         results: list[T] = []
-        is_down = False
+        is_down = self.is_down and not items
         for batch in self._batches(items):
             started_at = perf_counter()
             try:
