@@ -53,9 +53,12 @@ class Prometheus:
             raise ValueError(answer["error"])
         return answer["data"]
 
-    async def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """Return the labels and values that an expression has now."""
-        found = await self.get("query", query=expression)
+    async def query(
+        self, expression: str, at: float | None = None
+    ) -> list[tuple[dict[str, str], float]]:
+        """Return the labels and values that an expression has, or had at a time in seconds."""
+        when = {} if at is None else {"time": str(at)}
+        found = await self.get("query", query=expression, **when)
         return [(each["metric"], float(each["value"][1])) for each in found["result"]]
 
     async def values(self, label: str, series: str) -> list[str]:

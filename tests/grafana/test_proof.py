@@ -79,8 +79,9 @@ async def _run(folder: Path) -> PrometheusReport:
             if number > 0 and not report.missing:  # a rate needs two
                 break
         report.rules = await _evaluated_rules(server)
+        both_up = await _time_when_both_were_up(server)
         for expression in (*panels(), *rules(), *annotations()):
-            report.answers[expression.text] = await _ask(server, expression)
+            report.answers[expression.text] = await _ask(server, expression, both_up)
         for name in filter(_is_query, VARIABLES):
             selected = fill_variables(VARIABLES[name]["definition"])[len("label_values(") :]
             report.values[name] = await server.values(name, selected.rpartition(", ")[0])
@@ -96,13 +97,23 @@ async def _wait_for_scrape(server: Prometheus) -> None:
             await asyncio.sleep(0.1)
 
 
+async def _time_when_both_were_up(server: Prometheus) -> float:
+    """Return a time of which all samples are in: on a busy machine, a scrape may time out."""
+    async with asyncio.timeout(HANG):
+        while True:
+            at = time.time()
+            await _wait_for_scrape(server)
+            if await server.query("count(up == 1) == 2", at):
+                return at
+
+
 async def _has_series(server: Prometheus, series: str) -> bool:
     return bool(await server.query(f"abridge_{series} > 0"))
 
 
-async def _ask(server: Prometheus, expression: Expression) -> Series | str:
+async def _ask(server: Prometheus, expression: Expression, at: float) -> Series | str:
     try:
-        return await server.query(without_threshold(fill_variables(expression.text)))
+        return await server.query(without_threshold(fill_variables(expression.text)), at)
     except ValueError as error:
         return str(error)
 
