@@ -191,7 +191,7 @@ def test_code_alone_still_gives_a_summary() -> None:
 
 
 def test_a_sentence_that_a_formula_completes_is_left_out() -> None:
-    text = "Multiplying by x gives\n\\[\nx = 1\n\\]\nThe series converges for small x."
+    text = "Multiplying by x gives\n\\[\n\\sum_i x_i\n\\]\nThe series converges for small x."
     assert part(text, "detailed").endswith("**\n\nThe series converges for small x.")
 
 
@@ -330,6 +330,12 @@ def test_simple_formulas_are_plain_text_and_harder_ones_are_left_out() -> None:
     assert "The answer is n = 3." in summary or "Therefore, the answer is n = 3." in summary
     assert "\\" not in summary
     assert "$" not in summary
+
+
+def test_a_displayed_formula_is_told_with_the_sentence_that_leads_up_to_it() -> None:
+    formula = "\\[\nm = \\frac{-2 \\pm \\sqrt{4 + 12}}{2}.\n\\]"
+    text = f"Solving this for m gives\n{formula}\nBoth roots are real."
+    assert "Solving this for m gives m = (-2 ± √(4 + 12))/2. Both roots are real." in part(text)
 
 
 FRAGMENTS = [

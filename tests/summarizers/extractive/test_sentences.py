@@ -69,7 +69,13 @@ CASES = [
     pytest.param(
         "Rice, beans, etc. are fine. Etc.", ["Rice, beans, etc. are fine.", "Etc."], id="etc"
     ),
-    pytest.param("See:\n\\[\nx = 1\n\\]\nEnd.", ["See:", "End."], id="displayed formula"),
+    pytest.param("See:\n\\[\nx = 1\n\\]\nEnd.", ["See: x = 1", "End."], id="displayed formula"),
+    pytest.param("See.\n\\[\nx = 1\n\\]\nEnd.", ["See.", "End."], id="formula on its own"),
+    pytest.param(
+        "So\n\n$$ x = \\frac{1}{2} $$\nwhere x\n\\[y\\]\n\\[z\\]\nholds.",
+        ["So x = 1/2 where x y", "holds."],
+        id="a formula after another",
+    ),
     pytest.param("Use COUNT(*) and N*(1/2).", ["Use COUNT(*) and N*(1/2)."], id="asterisks"),
     pytest.param("- **Tinta:** It is short.", ["Tinta: It is short."], id="a term of a list"),
     pytest.param("- first\n* second\n3. third", ["first", "second", "third"], id="lists"),
@@ -117,7 +123,11 @@ def test_fields_of_search_results_are_no_sentences() -> None:
 
 
 def test_what_a_formula_completes_ends_as_if_it_announced_it() -> None:
-    assert sentence_texts("Count. Define\n\\[\nx = 1\n\\]\nEnd.") == ["Count.", "Define:", "End."]
+    assert sentence_texts("Count. Define\n\\[\nx = 1\\\\\ny = 2\n\\]\nEnd.") == [
+        "Count.",
+        "Define:",
+        "End.",
+    ]
 
 
 def test_an_endless_line_is_cut_at_its_clauses() -> None:

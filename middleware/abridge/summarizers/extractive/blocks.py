@@ -27,6 +27,13 @@ _CODE = re.compile(
     r"|let|var|function)\b[^.?!]*[(){}\[\]=:;]+[^.?!]*$|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
 )
 
+_DISPLAYED = re.compile(
+    r"\n(?:[ \t]*\n)?[ \t]*(?:\\\[|\$\$)\s{0,8}([^\n]{1,120}?)\s{0,8}(?:\\\]|\$\$)[ \t]*(?=\n|$)"
+)
+"""A formula of one line that stands apart."""
+
+_STOPS_OR_FORMULA_ENDS = ".!?…。！？]$"
+
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _GLUED_HEADING = re.compile(r"\*\*(?<=[.!?]\*\*)([^*\n]{2,80}\*\*)$", re.MULTILINE)
 _RECORD = re.compile(r"^(?:\w+: .*\n)?\w+: \w+://.*(?:\n\w+: .*)*", re.MULTILINE)
@@ -60,6 +67,7 @@ def split_blocks(text: str) -> Iterator[ProseBlock]:
     """Yield the blocks of prose in order."""
     announced = False
     text = _RECORD.sub("", text) if "://" in text else text
+    text = _DISPLAYED.sub(_join_formula, text) if "\\[" in text or "$$" in text else text
     text = _GLUED_HEADING.sub(r"\n**\1", text)
     for line in _join_wrapped(text):
         block = _parse(line)
@@ -68,6 +76,13 @@ def split_blocks(text: str) -> Iterator[ProseBlock]:
         else:
             announced = line.endswith((":", "："))
         yield block
+
+
+def _join_formula(found: re.Match[str]) -> str:
+    """Return a displayed formula as an inline one if the line before it leads up to it."""
+    before = found.string[max(0, found.start() - 4) : found.start()].rstrip()
+    leads_up = before and before[-1] not in _STOPS_OR_FORMULA_ENDS
+    return f" \\({found[1]}\\)" if leads_up else found[0]
 
 
 def _join_wrapped(text: str) -> Iterator[str]:
@@ -84,7 +99,8 @@ def _join_wrapped(text: str) -> Iterator[str]:
             block = f"{block} {bare}"
             continue
         if block:
-            is_half = toggles and not _LINE_END.search(block, max(0, len(block) - 4))
+            whole = block.endswith("\\)") or _LINE_END.search(block, max(0, len(block) - 4))
+            is_half = toggles and not whole
             yield f"{block}:" if is_half else block
         block = bare if legible else ""
     if block:

@@ -15,19 +15,12 @@ _INLINE = re.compile(
     r"|(?<=\$)(?<![\\$]\$)(?=[^\s$])([^$\n]{1,160}?)(?<=[^\s\\])\$(?![\d$]))"
 )
 
-_GROUPS = (
-    (re.compile(r"\\(?:text|mathrm|mathbf|mathbb|operatorname)\{([^{}]*)\}"), r"\1"),
-    (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"{\1}/{\2}"),
-    (re.compile(r"\\[dt]?frac\s*(\d)\s*(\d)"), r"\1/\2"),
-    (re.compile(r"\\[dt]?frac\s*(\d)\{([^{}]*)\}"), r"\1/{\2}"),
-    (re.compile(r"\\sqrt\s*(\w)"), r"√\1"),
-    (re.compile(r"\\sqrt(?=\{)"), "√"),
-    (re.compile(r"(?<!\\)\{(-?[\w.√]{1,20})\}"), r"\1"),
-    (re.compile(r"(?<!\\)\{([^{}\\]*)\}"), r"(\1)"),
-)
-"""Commands with arguments, innermost first; braces that remain become brackets."""
-
-_GROUP_START = re.compile(r"\{|\\[dt]?frac|\\sqrt")  # whatever one of them finds holds this
+_ARGUMENT = r"\s?(?:(\w)|\{([^{}]*)\})"
+_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|mathbb|operatorname)\{([^{}]*)\}")
+_SIGN = re.compile(rf"(\\sqrt|[_^]){_ARGUMENT}")
+_FRACTION = re.compile(rf"\\[dt]?frac{_ARGUMENT}{_ARGUMENT}")
+_GROUP = re.compile(r"(?<!\\)\{([^{}\\]*)\}")
+_ATOM = re.compile(r"-?[\w.√]{1,20}")
 
 _SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
     re.findall(
@@ -65,11 +58,22 @@ def _rewrite(found: re.Match[str]) -> str:
 
 def _rewrite_commands(plain: str) -> str:
     for _ in range(2):  # twice: a fraction may hold a root, and the reverse
-        if not _GROUP_START.search(plain):
-            break
-        for group, replacement in _GROUPS:
-            plain = group.sub(replacement, plain)
-    return _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
+        plain = _SIGN.sub(_apply_sign, _TEXT.sub(r"\1", plain))
+        plain = _FRACTION.sub(_divide, plain)
+    plain = _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
+    return _GROUP.sub(lambda found: _bracket(found[1]), plain)
+
+
+def _apply_sign(found: re.Match[str]) -> str:
+    return found[1].replace("\\sqrt", "√") + _bracket(found[2] or found[3])
+
+
+def _divide(found: re.Match[str]) -> str:
+    return f"{_bracket(found[1] or found[2])}/{_bracket(found[3] or found[4])}"
+
+
+def _bracket(argument: str) -> str:
+    return argument if _ATOM.fullmatch(argument) else f"({argument})"
 
 
 def _symbol(command: re.Match[str]) -> str:
