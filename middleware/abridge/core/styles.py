@@ -70,8 +70,8 @@ STYLES: Mapping[SummaryStyle, Style] = {
         extract=ExtractRules(
             chars_per_sentence=25,
             max_sentences=8,
-            max_chars=640,
-            min_chars=480,
+            max_chars=700,
+            min_chars=580,
         ),
     ),
     "concise": Style(

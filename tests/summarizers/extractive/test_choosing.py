@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from abridge.core.styles import STYLES
 from abridge.summarizers.extractive.choosing import (
     BEGIN,
-    BEGIN_OPENING,
     GO_ON,
     GO_ON_LEANING,
-    GO_ON_OPENING,
     LAST,
     choose_sentences,
 )
@@ -85,7 +83,7 @@ def test_the_conclusion_of_all_is_told_again_at_the_end_in_another_sentence() ->
 
 
 def test_what_is_said_or_concluded_last_is_preferred_and_the_end_of_all_is_told() -> None:
-    scores = [2.0, 2.0, 2.0, 2.0, 2.0, 1.5, -3.0, 1.5, -3.0]
+    scores = [2.9, 3.3, 3.2, 3.1, 3.0, 2.5, -3.0, 4.0, -3.0]
     candidates = [candidate(position, score) for position, score in enumerate(scores)]
     assert {5, 7}.isdisjoint(one.position for one in choose_sentences(candidates, RULES, ()))
     assert candidates[7] in choose_sentences(candidates[:8], RULES, ())
@@ -96,11 +94,30 @@ def test_what_is_said_or_concluded_last_is_preferred_and_the_end_of_all_is_told(
     assert candidates[5] in choose_sentences(candidates, RULES, (), is_last=True)
 
 
-def test_the_task_is_told_at_the_beginning_of_all_and_of_that_alone() -> None:
-    candidates = [candidate(position, 2.0) for position in range(9)]
-    candidates[1].is_task, candidates[1].score = True, -3.0
-    assert candidates[1] in choose_sentences(candidates, RULES, ())
-    assert candidates[1] not in choose_sentences(candidates, RULES, [frozenset(["other"])])
+def test_the_first_sentence_is_preferred_at_the_beginning_of_all_and_of_that_alone() -> None:
+    scores = [0.4, 2.0, 2.1, 2.2, 2.3, 0.9, 0.8, 0.7, -3.0]
+    candidates = [candidate(position, score) for position, score in enumerate(scores)]
+    assert candidates[0] in choose_sentences(candidates, RULES, ())
+    assert candidates[0] not in choose_sentences(candidates, RULES, [frozenset(["other"])])
+    assert candidates[0] not in choose_sentences(candidates, replace(RULES, max_sentences=2), ())
+
+
+def test_a_question_is_told_with_what_follows_alone() -> None:
+    candidates = [candidate(position, 2.0) for position in range(3)]
+    candidates[1].asks = True
+    assert choose_sentences(candidates, RULES, ()) == candidates
+    assert choose_sentences(candidates[:2], RULES, ()) == candidates[:1]
+
+
+def test_steps_with_other_numbers_are_not_the_same() -> None:
+    words = frozenset(["machines", "widgets", "minutes"])
+    first, second = (
+        replace(candidate(position, 2.0, words | {number}), told=0.0)
+        for position, number in ((0, "50"), (1, "100"))
+    )
+    assert choose_sentences([first, second], RULES, ()) == [first, second]
+    second.words = first.words
+    assert len(choose_sentences([first, second], RULES, ())) == 1
 
 
 def test_of_sentences_that_say_the_same_one_is_told() -> None:
@@ -110,13 +127,13 @@ def test_of_sentences_that_say_the_same_one_is_told() -> None:
     assert len(choose_sentences([*same, other], replace(RULES, min_chars=240), ())) == 2
 
 
-def test_an_answer_is_told_beside_the_task_that_has_the_same_words() -> None:
+def test_an_answer_is_told_beside_the_question_that_has_the_same_words() -> None:
     words = frozenset(["many", "primes", "below"])
-    task = replace(candidate(0, 1.0, words), told=0.0, is_task=True)
-    answer = replace(candidate(3, 0.5, words), told=0.0, concludes=True)
-    assert choose_sentences([task, answer], RULES, (), is_last=True) == [task, answer]
+    question = replace(candidate(3, 1.0, words), told=0.0, asks=True)
+    answer = replace(candidate(4, 2.5, words), told=0.0, concludes=True)
+    assert choose_sentences([question, answer], RULES, (), is_last=True) == [question, answer]
     same = replace(answer, position=5)
-    assert len(choose_sentences([task, answer, same], RULES, (), is_last=True)) == 2
+    assert len(choose_sentences([question, answer, same], RULES, (), is_last=True)) == 2
 
 
 def test_nothing_leans_on_a_sentence_that_is_left_out_as_said_twice() -> None:
@@ -139,26 +156,28 @@ BEST = st.lists(st.tuples(st.integers(-6, 6), st.booleans(), st.booleans()), max
 @given(BEST)
 def test_no_other_choice_is_worth_more(drawn: list[tuple[int, bool, bool]]) -> None:
     candidates = [
-        replace(candidate(position, score / 3, leans=leans), opens=opens)
-        for position, (score, leans, opens) in enumerate(drawn)
+        replace(candidate(position, score / 3, leans=leans), asks=asks, sound=not asks)
+        for position, (score, leans, asks) in enumerate(drawn)
     ]
     anything = replace(
         RULES, min_chars=0, max_chars=10_000, chars_per_sentence=1, max_sentences=9999
     )
     chosen = choose_sentences(candidates, anything, [frozenset(["other"])])
     subsets = chain.from_iterable(combinations(candidates, count) for count in range(10))
-    best = max(_worth(subset, len(drawn) - 1) for subset in subsets)
-    assert _worth(chosen, len(drawn) - 1) == pytest.approx(best)
+    last = max((one.position for one in candidates if one.sound), default=-1)
+    best = max(_worth(subset, last) for subset in subsets)
+    assert _worth(chosen, last) == pytest.approx(best)
 
 
 def _worth(chosen: Sequence[Candidate], last: int) -> float:
-    """Return what a choice is worth. `last` is the position of the last sentence of all."""
+    """Return what a choice is worth. `last` is the position of the last sound sentence."""
     positions = {one.position for one in chosen}
     worth = 0.0
     for one in chosen:
         if one.position - 1 in positions:
-            worth += GO_ON + GO_ON_LEANING * one.leans + GO_ON_OPENING * one.opens
+            worth += GO_ON + GO_ON_LEANING * one.leans
         else:
-            worth += -99 if one.leans else BEGIN + BEGIN_OPENING * one.opens
+            worth += -99 if one.leans else BEGIN
+        worth -= 99 * (one.asks and one.position + 1 not in positions)
         worth += one.score + LAST * (one.position == last)
     return worth

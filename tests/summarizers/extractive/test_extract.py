@@ -232,7 +232,9 @@ def test_what_is_taken_back_is_left_out() -> None:
 @pytest.mark.parametrize(("between", "is_told"), [("\n\n", False), ("\n\n…\n\n", True)])
 def test_nothing_is_taken_back_from_beyond_a_gap(between: str, *, is_told: bool) -> None:
     finding = "The lock file pins version two since April."
-    gist = part(f"{finding}{between}Wait, no. The cache was cleared yesterday, all of it.")
+    gist = part(
+        f"The build fails. {finding}{between}Wait, no. The cache was cleared yesterday, all of it."
+    )
     assert (finding in gist) == is_told
 
 
@@ -390,7 +392,7 @@ def test_every_recorded_reasoning_has_a_short_gist() -> None:
             part(text, style, whole=True) for style in ("concise", "auto", "detailed")
         )
         assert 0 < len(concise) <= 500, file.name
-        assert 0 < len(auto) <= 700, file.name
+        assert 0 < len(auto) <= 780, file.name
         assert len(detailed) < len(text), file.name
     assert found > 5
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.legibility import PLAIN_SHARE, sign_share
 from abridge.summarizers.extractive.notation import plain_math
 from abridge.summarizers.extractive.openings import (
     CONNECTIVES,
     FILLERS,
-    HINTS,
     leans,
     strip,
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
-from abridge.summarizers.extractive.words import WORD
 
 
 def sentence_texts(text: str) -> list[str]:
@@ -142,25 +137,6 @@ def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
     assert all(len(one) <= MAX_SENTENCE_CHARS for one in sentence_texts(text))
 
 
-def letter_share(text: str) -> float:
-    """Return the share of letters as far as it is less than in plain words."""
-    return PLAIN_SHARE - sign_share(text, WORD.findall(text), wide=False) / 8
-
-
-@pytest.mark.parametrize(
-    ("text", "share"), [("ab cd", 1.0), ("a bc", 2 / 3), ("x=1", 0.0), ("übrig 7", 5 / 6)]
-)
-def test_a_single_letter_is_no_word(text: str, share: float) -> None:
-    assert letter_share(text) == pytest.approx(min(share, PLAIN_SHARE))
-
-
-@given(st.text(st.characters(codec="ascii"), min_size=1).filter(lambda text: text.strip(" ")))
-def test_letters_count_in_runs_of_two_and_more(text: str) -> None:
-    letters = sum(map(len, re.findall("[A-Za-z]{2,}", text)))
-    share = letters / len(text.replace(" ", ""))
-    assert letter_share(text) == pytest.approx(min(share, PLAIN_SHARE))
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -258,8 +234,6 @@ def test_what_would_change_the_meaning_stays(text: str) -> None:
         "Because of the lock.",
         "Otherwise the queue grows.",
         "The first, from the customer, asks why.",
-        "On the road, it melts ice.",
-        "If it rains, the path is closed.",
         "Das passt ins Budget.",
         "Also ist das Ergebnis fünf.",
         "C'est la cause.",
@@ -269,7 +243,7 @@ def test_what_would_change_the_meaning_stays(text: str) -> None:
     ],
 )
 def test_a_reference_to_what_was_said_leans(text: str) -> None:
-    assert leans(text, HINTS)
+    assert leans(text)
 
 
 @pytest.mark.parametrize(
@@ -288,4 +262,4 @@ def test_a_reference_to_what_was_said_leans(text: str) -> None:
     ],
 )
 def test_a_sentence_that_names_its_subject_does_not_lean(text: str) -> None:
-    assert not leans(text, HINTS)
+    assert not leans(text)

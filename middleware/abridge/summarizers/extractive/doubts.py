@@ -43,7 +43,9 @@ _NODDING = words_of(
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"
     r"(?! (?:refuse|decline))|can|could|might|may|note(?! that)|show|be|check|mention|provide"
-    r"|ensure|avoid|keep|explain|include|use|add|ask|offer|return(?:s|ed)?)\b|(?:i think )?"
+    r"|ensure|avoid|keep|explain|include|use|add|ask|offer|return(?:s|ed)?)\b|(?:i|we) (?:should"
+    r"|will|need to|must|can|want to) (?:also )?(?:be (?:clear|concise|brief|careful)|ensure|format"
+    r"|keep it|make (?:it|sure)|phrase|structure|write|respond)\b|(?:i think )?"
     r"(?:that|this|it) (?:might|may|could|would) make sense\b|i (?:think|guess) (?:i['’]ve"
     r"|that['’]s (?:it|the))\b|i (?:don['’]t think|don['’]t see)\b"
 )
@@ -51,13 +53,6 @@ NOTE = re.compile(
 
 FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
 """One or two words, which tell nothing but as an answer."""
-
-_TOLD_QUESTION = re.compile(
-    r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
-    r"|puzzle)(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问"
-    r"|是|：).{6,}？$"
-)
-"""A question that the user asked, not one that the reasoning asks itself."""
 
 TASK_WORDS = words_of(
     "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
@@ -68,49 +63,29 @@ TASK_WORDS = words_of(
 MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 """Words from which a question, or what is thought aloud, names what it is about."""
 
-_INTENT = re.compile(
-    r"(?:(?:so|but|also|and|now|then|next|first),? )*(?:let(?:['’]s| me| us)(?! (?:say|assume"
-    r"|suppose))|i (?:also )?(?:need to|should) (?:also )?(?:consider|think about|check|figure out"
-    r"|decide|look)\b|(?:i['’]m|there['’]s|there is) (?:also )?(?:(?:thinking|wondering) about"
-    r"|considering|the (?:question|issue|matter) of)\b|another (?:\w+ )?(?:thing|factor|point"
-    r"|aspect|question)\b|lass (?:mich|uns)|schauen wir|veamos|voyons|vediamo|让我|我需要|接下来)"
-)
-"""What a sentence begins with that says what comes next."""
 
-
-def is_nod(read: Reading, *, asked: bool = False) -> bool:
+def is_nod(read: Reading, *, asked: bool) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing, or is a gap. After a
     question, one or two words are an answer."""
-    lower = read.lower
-    answers = asked or read.draws or lower.count(" ") > 1
     nods = _NODDING.issuperset(read.words) and _NODDING.issuperset(read.topics)
-    if nods or (not answers and FRAGMENT.fullmatch(lower)):
+    if nods or (not asked and not read.draws and FRAGMENT.fullmatch(read.lower)):
         return True
-    if not read.thinks or announces(read):
+    if not read.thinks or names_a_question(read):
         return False
-    is_short = len(lower.split()) < MIN_THINKING_WORDS and not read.wide
+    is_short = len(read.lower.split()) < MIN_THINKING_WORDS and not read.wide
     return is_short or len(read.topics - TASK_WORDS) < 2
 
 
-def announces(read: Reading) -> bool:
-    """Return true for a question or an intention that says what the next sentences are about."""
-    words = word_count(read.lower, MIN_THINKING_WORDS, wide=read.wide)
-    if read.asks:
-        return words >= MIN_ASKING_WORDS
-    intends = words >= MIN_THINKING_WORDS and _INTENT.match(read.lower) is not None
-    return intends and len(read.topics - TASK_WORDS) > 1
+def names_a_question(read: Reading) -> bool:
+    """Return true for a question that says what the next sentences are about."""
+    words = word_count(read.lower, MIN_ASKING_WORDS, wide=read.wide)
+    return read.asks and words >= MIN_ASKING_WORDS
 
 
-def tells_nothing(read: Reading) -> bool:
-    """Return true for a question that the reasoning asks itself, and a note to oneself."""
-    asks = read.asks and not _TOLD_QUESTION.search(read.lower)
-    return asks or NOTE.match(read.lower) is not None
-
-
-def is_doubtful(read: Reading, *, is_task: bool = False) -> bool:
-    """Return true if a sentence thinks aloud, or tells nothing."""
-    muses = read.raw is not read.lower and not is_task and THINKING_ALOUD.match(read.raw)
-    return read.thinks or bool(muses) or tells_nothing(read)
+def is_doubtful(read: Reading) -> bool:
+    """Return true if a sentence thinks aloud, asks, or is a note to oneself."""
+    muses = read.raw is not read.lower and THINKING_ALOUD.match(read.raw) is not None
+    return read.thinks or muses or read.asks or NOTE.match(read.lower) is not None
 
 
 def is_taken_back(read: Reading) -> bool:

@@ -135,7 +135,6 @@ def _sources(
                 one.tied,
                 one.position in told,
                 one.concludes,
-                one.is_task,
                 begins=not place,
                 words=one.words,
             )

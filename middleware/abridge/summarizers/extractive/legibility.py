@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-from abridge.core.segmenter import WIDE_LETTERS
 
 _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"]")
 """What every illegible sentence holds, except those that start loosely, or a curly quotation mark:
@@ -30,11 +27,6 @@ _LOOSE_END = re.compile(
 
 _SENTENCE_STOPS = (".", "!", "。")
 
-_LETTERS = re.compile(rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}")  # a wide one may stand alone
-
-PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
-WIDE_PLAIN_SHARE = 0.6  # the same in Chinese and the like
-
 
 def is_legible(text: str) -> bool:
     """Return false for code, links, half a formula, and half a sentence."""
@@ -52,13 +44,3 @@ def is_legible(text: str) -> bool:
     opened = *marks, text.count("("), text.count("["), text.count("“")
     closed = 0, 0, text.count(")"), text.count("]"), text.count("”")
     return opened == closed and not (_SIGN_START.match(text) or _DEBRIS.search(text))
-
-
-def sign_share(text: str, words: Sequence[str], *, wide: bool) -> float:
-    """Return eight times the share of what is no letter in a text with these words, as far as it is
-    more than in plain words. A single letter is no word."""
-    visible = len(text) - text.count(" ")
-    if wide:
-        return max(0.0, WIDE_PLAIN_SHARE - sum(map(len, _LETTERS.findall(text))) / visible) * 8
-    sizes = list(map(len, words))
-    return max(0.0, PLAIN_SHARE - (sum(sizes) - sizes.count(1)) / visible) * 8

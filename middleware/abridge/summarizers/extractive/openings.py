@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive import cues
-from abridge.summarizers.extractive.words import words_of
-
 _FILLERS = (
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
@@ -89,16 +86,6 @@ _LEANS = re.compile(
     r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
 )
 
-_LEANS_EARLY = re.compile(
-    r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|given|based|maybe"
-    r"|perhaps|\w+ing|i|we|you|let['’]s)\b,?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those"
-    r"|both|there)\b(?!['’]s (?:important|crucial|best) )|(?:wenn|weil|da|falls|auch|bei|mit|für|in"
-    r"|ich|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm|diese[rnms]?)\b|(?:[\w'’-]+\s){1,4}"
-    r"(?:(?<!\bin )may|might|can|could|will|would|does|did|should|must)(?:,|[.!]?$)"
-)
-"""Pronouns among the first words, `On the road, it`; a verb that is missing, which the sentence
-before has: `The hands may, in the last half hour.`"""
-
 _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
     r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
@@ -110,19 +97,6 @@ _NAMED = re.compile(
 
 _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
-
-
-PRONOUNS = cues.Cue(
-    "<it|its|they|them|their|he|him|his|she|her|those|these|er|ihn|ihm|sie|es|ella|elle>"
-)
-"""With a pronoun anywhere, a sentence says more after the one before it."""
-
-_EARLY_WORDS = PRONOUNS.words | words_of(
-    "both there diese dieser diesen diesem dieses may might can could will would does did should"
-    " must"
-)
-HINTS = cues.HINTS | _EARLY_WORDS
-"""Words by which it is known what most sentences need not be searched for."""
 
 
 def strip(text: str, opening: re.Match[str] | None) -> str:
@@ -141,12 +115,8 @@ def capitalize(text: str) -> str:
     return text if is_name else text[0].upper() + text[1:]
 
 
-def leans(text: str, words: frozenset[str]) -> bool:
-    """Return true if a sentence with these words opens with a reference to what was said before
-    it."""
+def leans(text: str) -> bool:
+    """Return true if a sentence opens with a reference to what was said before it."""
     if text[0] in "([（":
         return True
-    lower = text.lower()
-    is_early = not _EARLY_WORDS.isdisjoint(words)
-    found = _LEANS.match(lower) or (is_early and _LEANS_EARLY.match(lower))
-    return bool(found) and not _NAMED.match(text)
+    return _LEANS.match(text.lower()) is not None and not _NAMED.match(text)

@@ -14,15 +14,14 @@ class Reading:
 
     following: Reading | None = None
 
-    def __init__(self, sentence: Sentence, position: int = 0) -> None:
-        self.block, self.hangs, self.position = sentence.block, sentence.hangs, position
+    def __init__(self, sentence: Sentence) -> None:
+        self.block, self.hangs = sentence.block, sentence.hangs
         self.raw = self.lower = sentence.text.lower()  # with fillers
         self.text = openings.strip(sentence.text, openings.FILLERS.match(self.raw))
         if self.text is not sentence.text:
             self.lower = self.text.lower()
         self.wide = is_wide(self.lower)
         self.words, self.topics = split_words(self.lower, wide=self.wide)
-        self.hints = openings.HINTS.intersection(self.words)
         self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
         self.draws = openings.CONSEQUENCE.match(self.lower) is not None
 
@@ -36,8 +35,3 @@ class Reading:
         following = self.following
         ends = not following or following.block != self.block or following.asks
         return self.draws and not self.asks and ends
-
-    def opens(self, before: Reading | None) -> bool:
-        """Return true for the first sentence of a paragraph that has others."""
-        begins = before is None or before.block != self.block
-        return begins and (self.following is None or self.following.block == self.block)

@@ -21,8 +21,6 @@ _WIDE_START = lazy_compile(
     r"(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
 )
 
-_WIDE_BREAK = lazy_compile(r"以便|来(?![源週月年店])|然后|并(?!行)|而(?!且)|时$|是否|进行")
-
 _WIDE_VAGUE = lazy_compile(
     r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
     r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
@@ -34,7 +32,7 @@ def _phrase(text: str) -> str:
     """Return an object in a script without spaces, or its last noun if it is long; empty if it
     names nothing."""
     text = _WIDE_FORMULA.sub(r"\1", text)
-    text = _WIDE_BREAK.split(_WIDE_START.sub("", text, count=1))[0].strip(" の・的和与及")
+    text = _WIDE_START.sub("", text, count=1).strip(" の・的和与及")
     if _size(text) > MAX_WIDE_CHARS:
         text = _WIDE_START.sub("", text.rpartition("的")[2], count=1)
     return text if 2 <= _size(text) <= MAX_WIDE_CHARS and not _WIDE_VAGUE.search(text) else ""

@@ -45,7 +45,7 @@ Kind = Literal[
     "stated",
     "supposed",
     "result",
-    "noun",
+    "noun",  # in a language that is not read word by word
     "again",  # what an earlier title is about
 ]
 FINDINGS: frozenset[Kind] = frozenset({"concluded", "stated"})

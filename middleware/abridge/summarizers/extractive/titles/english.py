@@ -122,9 +122,6 @@ _STEPS = words_of(
 """Verbs of what is done on the way."""
 
 _BEFORE_DOING = words_of("by involves about consider suggest")
-_PHRASES = {"see": "Working out", "know": "Working out", "think": "Working out",
-            "answer": "Looking into", "use": "Considering",
-            "using": "Considering"}  # fmt: skip
 _PARTICLES = words_of("out up through into at down about for on with to from")
 _STATES = {
     "concluded": "Concluding that",
@@ -291,16 +288,9 @@ class EnglishReader:
             return bool(words.kinds[0] & _INTRODUCING or words.kinds[at] & does.CONCLUDING)
         return mark in (":", ";") or (not mark and at > 1 and words.kinds[at - 2] & does.SAYING > 0)
 
-    def read_noun(self, at: int) -> Iterator[Draft]:
-        """Read any noun with its article."""
-        words = self._words
-        if words.lowered[at] in ("the", "a", "an") and not words.before(at).isdigit():
-            ends = words.phrases(at + 1, ROOM - 2)
-            yield from self._made("noun", f"Looking into {words.lowered[at]} {{}}", at + 1, ends)
-
 
 def _gerund(verb: str) -> str:
-    return _PHRASES.get(verb) or (verb if verb in GERUNDS else gerund_of(verb)).capitalize()
+    return (verb if verb in GERUNDS else gerund_of(verb)).capitalize()
 
 
 _Read = Callable[[EnglishReader, int], Iterator[Draft]]
@@ -309,6 +299,5 @@ _READERS: tuple[tuple[int, frozenset[Kind], _Read], ...] = (
     (does.ASKING, frozenset({"asked", "question"}), EnglishReader.read_question),
     (does.TOPICAL, frozenset({"topic", "task"}), EnglishReader.read_topic),
     (does.LINK, frozenset({"place"}), EnglishReader.read_place),
-    (does.ARTICLE, frozenset({"noun"}), EnglishReader.read_noun),
 )
 """What words may give titles, of which kinds, and how they are read."""

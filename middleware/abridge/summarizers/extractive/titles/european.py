@@ -83,6 +83,7 @@ _SO = (
     "|por isso|em resumo|quindi|dunque|perciò|pertanto|in conclusione|allora"
 )
 
+
 _ROMANCE_NOUN = (
     r"\b(?P<object>(?i:les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli "
     r"|uno )[a-zà-ÿ]{4,})(?!\w)"
@@ -180,8 +181,6 @@ GERMAN = patterns(
       r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
       r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
      "Klären, {how} {object} {verb}", "question"),
-    (r"(?<=[a-zäöüß,\d] )(?P<object>[A-ZÄÖÜ][a-zäöüß-]{4,})(?!\w)",
-     "Zum Thema: {object}", "noun"),
     ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
       r"wäre)(?: also| daher| damit)? (?!eine? )"),
      "Ergebnis: {object}", "result"),

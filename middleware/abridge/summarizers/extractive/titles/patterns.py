@@ -24,8 +24,8 @@ MAX_FOUND = 3  # times that a pattern is looked for in a sentence
 
 @dataclass(frozen=True)
 class Pattern:
-    """It finds a `verb` and an `object`, or one of them, in small letters but for a noun; where it
-    has no group `object`, that is what follows."""
+    """It finds a `verb` and an `object`, or one of them, in small letters; where it has no group
+    `object`, that is what follows."""
 
     found: re.Pattern[str]
     form: str  # of the title, from all groups
@@ -35,8 +35,7 @@ class Pattern:
 
     def read(self, text: str, lowered: str) -> Iterator[Draft]:
         """Yield the titles that a sentence gives."""
-        read = text if self.kind == "noun" else lowered
-        for found in islice(self.found.finditer(read), MAX_FOUND):
+        for found in islice(self.found.finditer(lowered), MAX_FOUND):
             groups = {name: text[slice(*found.span(name))] for name in found.re.groupindex}
             if "how" in groups:
                 groups["how"] = groups["how"].lower()

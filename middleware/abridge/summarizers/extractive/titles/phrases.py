@@ -202,9 +202,7 @@ class Words:
                 return True
             if self.marks[other] not in ("", ","):
                 break
-        first, second = self.words[at], self.words[at + 1] if at + 1 < len(self) else "-"
-        both_named = first[0].isupper() and second[0].isupper()
-        return both_named or (first[0].isdigit() and second[0].isdigit())
+        return False
 
     def _end_of_relative(self, start: int) -> int:
         """Return the end of a clause that begins with "whose" or "that", 0 if it is not whole."""

@@ -16,7 +16,7 @@ from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[Kind, float] = MappingProxyType({
     "task": -0.05, "intent": 0.1, "doing": -0.3, "asked": 0.25, "question": 0.1, "topic": 0.1,
-    "place": 0.25, "result": 0.0, "concluded": -0.15, "stated": -0.3, "supposed": -0.1,
+    "place": 0.25, "result": 0.0, "concluded": -0.05, "stated": -0.3, "supposed": -0.1,
     "noun": -0.6, "again": 0.15,
 })  # fmt: skip
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
@@ -26,9 +26,8 @@ TOLD, CONCLUDING, CLAUSE_WORD = 0.15, 0.35, 0.03
 """For a clause: of a sentence that is told, of one that concludes, for each word up to `ROOM`."""
 
 POINTING = -0.2  # for a word that stands for what a title does not show
-BEGINNING = 0.15  # for a phrase of the first sentence
+BEGINNING, TASK = 0.15, 0.2  # for a phrase of the first sentence, and if that is the first of all
 HEADING = 1.3  # for the only heading, half for each of two
-TASK = 0.2  # in the first part of all, for a sentence that speaks of the task
 
 SPREAD, SPREAD_FAR = 0.5, 0.45
 """For the share of all sentences that have one of its topic words, and two of them."""
@@ -48,7 +47,6 @@ class TitleSource(NamedTuple):
     text: str
     is_told: bool = True  # the summary tells it, and nothing takes it back
     concludes: bool = False  # see `scoring.Candidate`
-    is_task: bool = False  # the same
     begins: bool = False  # it is the first
     words: frozenset[str] | None = None  # its topic words, if they are known
     headings: int = 0  # it is one of so many
@@ -58,7 +56,7 @@ class Rating:
     """Rates the titles of one passage."""
 
     def __init__(self, sources: Sequence[TitleSource], *, is_first: bool, is_last: bool) -> None:
-        self._is_first = is_first
+        self._beginning = BEGINNING + TASK * is_first
         self._kinds = {**KINDS, "concluded": KINDS["concluded"] + LAST * is_last}
         self._count = len(sources) or 1
         self._holding: dict[str, int] = {}  # a bit for each source that has a topic word
@@ -105,10 +103,9 @@ class Rating:
     def _rate_source(self, source: TitleSource, *, is_clause: bool) -> float:
         if source.headings:
             return HEADING / source.headings
-        rate = TASK * (self._is_first and source.is_task)
         if is_clause:
-            return rate + TOLD * source.is_told + CONCLUDING * source.concludes
-        return rate + BEGINNING * source.begins
+            return TOLD * source.is_told + CONCLUDING * source.concludes
+        return self._beginning * source.begins
 
     def _spread(self, words: Iterable[str]) -> float:
         once = twice = 0

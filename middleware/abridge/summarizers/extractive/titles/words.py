@@ -22,7 +22,7 @@ VERBS = words_of(
     " expand explain explore express extend extract factor factorize favor favour figure fill"
     " filter find fit fix flatten flush follow force format formulate gather generate grant graph"
     " group grow guard guess guide handle help hide highlight hold identify illustrate implement"
-    " import improve include incorporate increase infer inform initialize inline inspect install"
+    " import improve incorporate increase infer inform initialize inline inspect install"
     " integrate interpret intersect introduce invent invert investigate invoke isolate iterate join"
     " justify keep learn leave light limit link list load locate log look lower maintain make"
     " manage map mark match maximize measure mention merge migrate minimize mix mock model modify"
