@@ -207,5 +207,6 @@ def repeats(one: Candidate, other: Candidate) -> bool:
     if one.asks != other.asks:
         return False
     fewer, both = min(one.words, other.words, key=len), one.words & other.words
-    says_more = any(word[0].isdigit() for word in fewer - both)
-    return one.text == other.text or (1 < len(fewer) <= len(both) / SAME_SHARE and not says_more)
+    if not 1 < len(fewer) <= len(both) / SAME_SHARE:
+        return one.text == other.text
+    return not any(word[0].isdigit() for word in fewer - both)
