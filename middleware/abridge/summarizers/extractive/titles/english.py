@@ -88,8 +88,7 @@ ENGLISH = lexicon(
                    " sold spoke spent stood stuck taught thought told understood wore"
                    f" {' '.join(map(third_person_of, sorted(BASES | VERBS)))}")),
     (does.BASE, " ".join(BASES)),
-    (does.VERB, (f"{' '.join(VERBS)} get buy sell reach give become press see know take be"
-                 " have wait")),
+    (does.VERB, (f"{' '.join(VERBS)} get buy sell reach give become press see know take wait")),
     (does.GERUND, " ".join(GERUNDS)),
     (does.SAYING, ("believe check checking clear conclude concluded conclusion confident confirms"
                   " consider considering decide determine determining examine explain explaining"

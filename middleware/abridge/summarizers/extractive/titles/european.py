@@ -84,29 +84,21 @@ _SO = (
 )
 
 
-_ROMANCE_NOUN = (
-    r"\b(?P<object>(?i:les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli "
-    r"|uno )[a-zà-ÿ]{4,})(?!\w)"
-)
-
-
-def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
+def _romance(answer: str, claim: str) -> tuple[Pattern, ...]:
     """Return the patterns of a language, with the verbs of its titles."""
     drawn = rf"^(?:{_SO})[, ]+"
-    claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return patterns(
         _ROMANCE,
         (_ROMANCE_QUESTION, f"{answer} {{object}}", "question"),
         (_ROMANCE_VERB, "{verb} {object}", "intent"),
-        (_ROMANCE_NOUN, topic, "noun"),
-        (drawn, claim, "concluded"),
+        (drawn, f"{claim} {{object}}", "concluded"),
     )
 
 
-FRENCH = _romance("Déterminer", "Conclure que", "Examiner")
-SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
-PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
-ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
+FRENCH = _romance("Déterminer", "Conclure que")
+SPANISH = _romance("Averiguar", "Concluir que")
+PORTUGUESE = _romance("Descobrir", "Concluir que")
+ITALIAN = _romance("Capire", "Concludere che")
 
 RUSSIAN = patterns(
     lexicon(

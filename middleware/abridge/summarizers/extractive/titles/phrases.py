@@ -262,6 +262,8 @@ class Words:
 
     def _may_be_subject(self, at: int) -> bool:
         kind = self.kinds[at]
+        if kind & does.PRONOUN and (not kind & does.POINTER or self.kind(at + 1) & _AFTER_PHRASE):
+            return False
         return not kind & _NO_SUBJECT and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
 
     def _end_of_clause(self, start: int) -> int:
