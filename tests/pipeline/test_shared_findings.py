@@ -22,12 +22,15 @@ from abridge.observability.metrics import metrics_for
 from abridge.pipeline.discovery import ApiDiscovery
 from abridge.pipeline.findings import FOUND_TTL
 from abridge.pipeline.health import UpstreamHealth
-from abridge.pipeline.shared_findings import SharedFindings
+from abridge.pipeline.shared_findings import READ_SECONDS, SharedFindings
 from tests.support.redis_server import Server
 from tests.support.servers import serve, soon
 from tests.support.sidecar import Sidecar, client, sidecar
 from tests.support.streams import completion
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
+
+HEARD_SECONDS = 3 * READ_SECONDS
+"""Seconds after which each replica has read what the others found, also on a busy machine."""
 
 CHAT, RESPONSES_PATH = "/v1/chat/completions", "/v1/responses"
 MISSING = Answer.json({"detail": "Not Found"}, 404)
@@ -120,7 +123,7 @@ async def test_an_api_that_one_replica_missed_another_does_not_ask_for(
     async with fleet(redis_server.url, first) as replicas:
         assert await replicas.ask(0, RESPONSES_PATH) == 200
         assert first.asked(RESPONSES_PATH) == 1
-        await asyncio.sleep(3)
+        await asyncio.sleep(HEARD_SECONDS)
         assert await replicas.ask(1, RESPONSES_PATH) == 200
         assert first.asked(RESPONSES_PATH) == 1
         assert await replicas.ask(1, RESPONSES_PATH, model="another") == 200
@@ -132,12 +135,12 @@ async def test_a_field_that_one_replica_saw_refused_another_does_not_add(
 ) -> None:
     first = ChatOnly()
     async with fleet(redis_server.url, first, effort="low") as replicas:
-        await asyncio.sleep(3)
+        await asyncio.sleep(HEARD_SECONDS)
         refused = first.refused
         assert refused in (1, 2)  # the replicas may have seen it at once
         assert [await replicas.ask(number, model="x") for number in (0, 0)] == [200, 200]
         assert first.refused == refused + 1
-        await asyncio.sleep(3)
+        await asyncio.sleep(HEARD_SECONDS)
         assert await replicas.ask(1, model="x") == 200
         assert first.refused == refused + 1
 
