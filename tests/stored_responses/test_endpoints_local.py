@@ -120,6 +120,20 @@ class TestStore:
         monkeypatch.undo()
         assert (await fetch(app, first["id"])).json == first
 
+    async def test_nothing_is_said_to_be_deleted_that_a_store_still_holds(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = bridge(answering("chat"), "chat")
+        first = await get_response(app, "Hi")
+        conversation = f"/{(await create_conversation(app))['id']}"
+        monkeypatch.setattr(MemoryBackend, "delete", fail)
+        assert read_error(await fetch(app, first["id"], method="DELETE")) == STORE_DOWN
+        assert read_error(await ask_conversations(app, conversation, method="DELETE")) == STORE_DOWN
+        monkeypatch.undo()
+        assert (await fetch(app, first["id"])).json == first
+        assert (await fetch(app, first["id"], method="DELETE")).json["deleted"] is True
+        assert read_error(await fetch(app, first["id"])) == NOT_FOUND
+
     @BOTH
     async def test_an_answer_is_stored_before_its_end_is_sent(
         self, monkeypatch: pytest.MonkeyPatch, *, stream: bool

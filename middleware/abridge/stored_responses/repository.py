@@ -263,9 +263,10 @@ class ResponseRepository:
 
     async def delete(self, record_id: str, kind: RecordKind = "response") -> None:
         """Delete a response or a conversation, not its items: they may belong to others too, and
-        expire by themselves."""
-        keys = self._keyring.keys
-        await self._store.delete([self._store_key((kind, record_id), key) for key in keys])
+        expire by themselves. Raises RequestError if the store cannot be reached."""
+        keys = [self._store_key((kind, record_id), key) for key in self._keyring.keys]
+        if not await self._store.delete(keys):
+            raise store_unavailable("The store cannot be reached, so nothing was deleted.")
 
     async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         """Look up values written under any key."""

@@ -185,9 +185,12 @@ class Store:
                 return False
         return True
 
-    async def delete(self, keys: Sequence[bytes]) -> None:
+    async def delete(self, keys: Sequence[bytes]) -> bool:
+        """Delete values. Return whether the store could be reached."""
         for batch in self._batches(keys):
-            await self._write("delete", self._backend.delete(batch))
+            if not await self._write("delete", self._backend.delete(batch)):
+                return False
+        return True
 
     async def aclose(self) -> None:
         """Close the connections of the running loop. A later operation opens new ones."""
