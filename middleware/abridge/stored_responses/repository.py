@@ -266,7 +266,7 @@ class ResponseRepository:
         expire by themselves. Raises RequestError if the store cannot be reached."""
         keys = [self._store_key((kind, record_id), key) for key in self._keyring.keys]
         if not await self._store.delete(keys):
-            raise store_unavailable("The store cannot be reached, so nothing was deleted.")
+            raise store_unavailable("The store cannot be reached, so it may not have been deleted.")
 
     async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         """Look up values written under any key."""

@@ -26,6 +26,7 @@ def read(text: str) -> Reading:
         "Das heißt, ich nehme den Zug um acht.",
         "因此 the user waits.",
         "答えは7だ。",
+        "The total is 42.",
     ],
 )
 def test_a_sentence_that_says_so_concludes(text: str) -> None:
@@ -46,10 +47,12 @@ def test_other_sentences_do_not(text: str) -> None:
     assert not concludes(read(text))
 
 
-def test_a_consequence_concludes_at_the_end_of_its_paragraph_alone() -> None:
+def test_a_consequence_concludes_at_the_end_of_its_paragraph_or_before_a_question() -> None:
     one = read("So 9:30 and six more hours make 15:30.")
     assert not concludes(one)
     one.following = Reading(Sentence("Is it closed?"))
+    assert concludes(one)
+    one.following = Reading(Sentence("More of it.", block=1))
     assert concludes(one)
     one.following = None
     assert concludes(one)

@@ -229,12 +229,24 @@ def test_what_is_taken_back_is_left_out() -> None:
     assert "The cause is the lock file" in part(text)
 
 
+def test_the_first_sentence_is_left_out_if_the_next_one_denies_it() -> None:
+    text = "The capital of Australia is Sydney. Nope, wrong. The capital of Australia is Canberra."
+    assert "Sydney" not in part(text)
+    assert "Canberra" in part(text)
+
+
+def test_no_style_tells_a_question_alone() -> None:
+    text = (
+        "Which of the two trains is the faster one? The express train stops once. The regional "
+        "train stops nine times. The express is faster."
+    )
+    assert part(text, "concise") == "The express is faster."
+
+
 @pytest.mark.parametrize(("between", "is_told"), [("\n\n", False), ("\n\n…\n\n", True)])
 def test_nothing_is_taken_back_from_beyond_a_gap(between: str, *, is_told: bool) -> None:
     finding = "The lock file pins version two since April."
-    gist = part(
-        f"The build fails. {finding}{between}Wait, no. The cache was cleared yesterday, all of it."
-    )
+    gist = part(f"{finding}{between}Wait, no. The cache was cleared yesterday, all of it.")
     assert (finding in gist) == is_told
 
 

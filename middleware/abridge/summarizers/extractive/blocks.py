@@ -28,11 +28,13 @@ _CODE = re.compile(
 )
 
 _DISPLAYED = re.compile(
-    r"\n(?:[ \t]*\n)?[ \t]*(?:\\\[|\$\$)\s{0,8}([^\n]{1,120}?)\s{0,8}(?:\\\]|\$\$)[ \t]*(?=\n|$)"
+    r"\n(?:[ \t\r]*\n)?[ \t]*(?:\\\[|\$\$)\s{0,8}([^\n]{1,120}?)\s{0,8}(?:\\\]|\$\$)[ \t\r]*"
+    r"(?=\n|$)"
 )
 """A formula of one line that stands apart."""
 
-_STOPS_OR_FORMULA_ENDS = ".!?…。！？]$"
+_LEADS_UP = re.compile(r"(?:[\w,:：，、]|\\\))\s*$")
+_DISPLAY_START = re.compile(r"\s{0,8}(?:\\\[|\$\$)")
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _GLUED_HEADING = re.compile(r"\*\*(?<=[.!?]\*\*)([^*\n]{2,80}\*\*)$", re.MULTILINE)
@@ -80,9 +82,14 @@ def split_blocks(text: str) -> Iterator[ProseBlock]:
 
 def _join_formula(found: re.Match[str]) -> str:
     """Return a displayed formula as an inline one if the line before it leads up to it."""
-    before = found.string[max(0, found.start() - 4) : found.start()].rstrip()
-    leads_up = before and before[-1] not in _STOPS_OR_FORMULA_ENDS
-    return f" \\({found[1]}\\)" if leads_up else found[0]
+    text, start = found.string, found.start()
+    line_start = text.rfind("\n", 0, start) + 1
+    if _HEADING.match(text, line_start) or not _LEADS_UP.search(
+        text, max(line_start, start - 4), start
+    ):
+        return found[0]
+    stop = "." if _DISPLAY_START.match(text, found.end()) else ""
+    return f" \\({found[1]}\\){stop}"
 
 
 def _join_wrapped(text: str) -> Iterator[str]:
@@ -99,8 +106,7 @@ def _join_wrapped(text: str) -> Iterator[str]:
             block = f"{block} {bare}"
             continue
         if block:
-            whole = block.endswith("\\)") or _LINE_END.search(block, max(0, len(block) - 4))
-            is_half = toggles and not whole
+            is_half = toggles and not _LINE_END.search(block, max(0, len(block) - 4))
             yield f"{block}:" if is_half else block
         block = bare if legible else ""
     if block:

@@ -20,7 +20,7 @@ _PHRASES = r"""
     <conclude|concludes|concluded|concluding|conclusion|conclusions|conclusive|conclusively>;
     <conclure|conclus|conclut|concluons|concluir|concluyo|concluye|concluimos|concluo|conclui>;
     <concludo|concludere|concludiamo|conclusione|conclusioni>; in <conclusione>;
-    in <summary|short|total>; in the <end>; to <sum> up; <total> (?:is )?\d;
+    in <summary|short|total>; in the <end>; to <sum> up; <total> (?:is )?\d+;
     <so> (?:the|this|that['’]s|it|they|there|(?:we|i) have|in total|total|yes|only|answer);
     (?:the|final|correct|best) <answer|result|solution|decision|diagnosis|verdict>;
     (?:the|final|my) <recommendation|advice|fix|takeaway|upshot|cause>;

@@ -40,7 +40,7 @@ _NODDING = words_of(
 )
 """Words of which a sentence only nods."""
 
-NOTE = re.compile(
+_NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"
     r"(?! (?:refuse|decline))|can|could|might|may|note(?! that)|show|be|check|mention|provide"
     r"|ensure|avoid|keep|explain|include|use|add|ask|offer|return(?:s|ed)?)\b|(?:i|we) (?:should"
@@ -51,7 +51,7 @@ NOTE = re.compile(
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
-FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
+_FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
 """One or two words, which tell nothing but as an answer."""
 
 TASK_WORDS = words_of(
@@ -68,7 +68,7 @@ def is_nod(read: Reading, *, asked: bool) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing, or is a gap. After a
     question, one or two words are an answer."""
     nods = _NODDING.issuperset(read.words) and _NODDING.issuperset(read.topics)
-    if nods or (not asked and not read.draws and FRAGMENT.fullmatch(read.lower)):
+    if nods or (not asked and not read.draws and _FRAGMENT.fullmatch(read.lower)):
         return True
     if not read.thinks or names_a_question(read):
         return False
@@ -78,17 +78,18 @@ def is_nod(read: Reading, *, asked: bool) -> bool:
 
 def names_a_question(read: Reading) -> bool:
     """Return true for a question that says what the next sentences are about."""
-    words = word_count(read.lower, MIN_ASKING_WORDS, wide=read.wide)
-    return read.asks and words >= MIN_ASKING_WORDS
+    least = MIN_ASKING_WORDS
+    return read.asks and word_count(read.lower, least, wide=read.wide) >= least
 
 
 def is_doubtful(read: Reading) -> bool:
     """Return true if a sentence thinks aloud, asks, or is a note to oneself."""
     muses = read.raw is not read.lower and THINKING_ALOUD.match(read.raw) is not None
-    return read.thinks or muses or read.asks or NOTE.match(read.lower) is not None
+    return read.thinks or muses or read.asks or _NOTE.match(read.lower) is not None
 
 
-def is_taken_back(read: Reading) -> bool:
-    """Return true if the next sentence doubts this one. One that settles is only denied."""
+def is_taken_back(read: Reading, *, is_first: bool = False) -> bool:
+    """Return true if the next sentence doubts this one. One that settles, and the first of all,
+    which states the task, is only denied."""
     found = _TAKES_BACK.match(read.following.raw) if read.following else None
-    return found is not None and not (read.settles and not found["denies"])
+    return found is not None and not ((is_first or read.settles) and not found["denies"])

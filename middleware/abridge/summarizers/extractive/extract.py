@@ -175,7 +175,7 @@ def _any_text(candidates: Sequence[Candidate], text: str, told: Sequence[frozens
     """Return the best there is where no sentence is worth showing, and what no earlier part told;
     nothing if all is private."""
     new = [one for one in candidates if one.words not in told and (one.sound or not told)]
-    best = max(new, key=lambda one: one.score, default=None)
+    best = max(new, key=lambda one: (one.sound, one.score), default=None)
     if best is not None:
         return _join([best])
     plain = " ".join(text.split())[:MAX_SENTENCE_CHARS]

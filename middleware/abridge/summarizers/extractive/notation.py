@@ -18,9 +18,10 @@ _INLINE = re.compile(
 _ARGUMENT = r"\s?(?:(\w)|\{([^{}]*)\})"
 _TEXT = re.compile(r"\\(?:text|mathrm|mathbf|mathbb|operatorname)\{([^{}]*)\}")
 _SIGN = re.compile(rf"(\\sqrt|[_^]){_ARGUMENT}")
-_FRACTION = re.compile(rf"\\[dt]?frac{_ARGUMENT}{_ARGUMENT}")
+_FRACTION = re.compile(rf"(?<!\d)\\[dt]?frac(?![A-Za-z]){_ARGUMENT}{_ARGUMENT}")
 _GROUP = re.compile(r"(?<!\\)\{([^{}\\]*)\}")
-_ATOM = re.compile(r"-?[\w.√]{1,20}")
+_TERM = re.compile(r"-?[\w.√^]{1,20}")  # needs no brackets above a line
+_ATOM = re.compile(r"-?\d+(?:\.\d+)?|\w(?:_\w+)?")  # nor below it, nor as an exponent
 
 _SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
     re.findall(
@@ -32,7 +33,7 @@ _SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
 
 _COMMAND = re.compile(r"\\([A-Za-z]+)\s?")
 _SPACING = re.compile(r"\\[,;!: ]")
-_POWER = re.compile(r"\^([23])(?!\d)")
+_POWER = re.compile(r"\^([23])(?![\d.])")
 _SPACES = re.compile(r"\s{2,}")
 
 
@@ -57,23 +58,24 @@ def _rewrite(found: re.Match[str]) -> str:
 
 
 def _rewrite_commands(plain: str) -> str:
+    plain = _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
     for _ in range(2):  # twice: a fraction may hold a root, and the reverse
         plain = _SIGN.sub(_apply_sign, _TEXT.sub(r"\1", plain))
         plain = _FRACTION.sub(_divide, plain)
-    plain = _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
-    return _GROUP.sub(lambda found: _bracket(found[1]), plain)
+    return _GROUP.sub(lambda found: _bracket(found[1], _TERM), plain)
 
 
 def _apply_sign(found: re.Match[str]) -> str:
-    return found[1].replace("\\sqrt", "√") + _bracket(found[2] or found[3])
+    atom = _TERM if found[1] == "_" else _ATOM
+    return found[1].replace("\\sqrt", "√") + _bracket(found[2] or found[3], atom)
 
 
 def _divide(found: re.Match[str]) -> str:
-    return f"{_bracket(found[1] or found[2])}/{_bracket(found[3] or found[4])}"
+    return f"{_bracket(found[1] or found[2], _TERM)}/{_bracket(found[3] or found[4], _ATOM)}"
 
 
-def _bracket(argument: str) -> str:
-    return argument if _ATOM.fullmatch(argument) else f"({argument})"
+def _bracket(argument: str, atom: re.Pattern[str]) -> str:
+    return argument if atom.fullmatch(argument) else f"({argument})"
 
 
 def _symbol(command: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ from abridge.summarizers.extractive.words import share_of, word_count
 
 FEW_WORDS = 7  # of a sentence that tells little
 MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
-_SPEAKERS = frozenset({"i", "ich"})
+_SPEAKS = re.compile(r"\b(?:i|ich)(?=['’ ])")  # of itself
 _DIGIT = re.compile(r"\d")
 
 
@@ -32,7 +32,7 @@ _DIGIT = re.compile(r"\d")
 class Candidate:
     """A sentence that may be copied."""
 
-    position: int  # among all sentences
+    position: int  # among all sentences but those that only nod
     text: str  # as it stands alone
     tied: str  # as it follows the sentence before it: with its connective
     size: float  # see `text_size`
@@ -67,8 +67,7 @@ def _rate(read: Reading, place: int, told: frozenset[str]) -> Candidate:
     text = strip(read.text, CONNECTIVES.match(read.lower))
     words = read.topics
     one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
-    states_task = not (place or told)  # then "Hmm" takes nothing back
-    taken_back = not states_task and doubts.is_taken_back(read)
+    taken_back = doubts.is_taken_back(read, is_first=not (place or told))
     one.sound = not (taken_back or doubts.is_doubtful(read))
     one.asks = not (one.sound or taken_back) and doubts.names_a_question(read)
     if one.sound or one.asks or not told:
@@ -87,7 +86,7 @@ def _score(one: Candidate, read: Reading) -> float:
         + 0.65 * read.draws
         + 0.5 * one.concludes
         + 0.5 * (_DIGIT.search(one.text) is not None)
-        - 0.4 * (not _SPEAKERS.isdisjoint(read.words))
+        - 0.4 * (_SPEAKS.search(read.lower) is not None)
         - 0.5 * (word_count(one.text, FEW_WORDS, wide=read.wide) < FEW_WORDS)
         - 0.5 * one.told
         + 0.7 * min(len(one.words) / MANY_TOPIC_WORDS, 1.0)

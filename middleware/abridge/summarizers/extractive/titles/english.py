@@ -88,7 +88,7 @@ ENGLISH = lexicon(
                    " sold spoke spent stood stuck taught thought told understood wore"
                    f" {' '.join(map(third_person_of, sorted(BASES | VERBS)))}")),
     (does.BASE, " ".join(BASES)),
-    (does.VERB, (f"{' '.join(VERBS)} get buy sell reach give become press see know take wait")),
+    (does.VERB, (f"{' '.join(VERBS)} get buy sell reach give become press take wait")),
     (does.GERUND, " ".join(GERUNDS)),
     (does.SAYING, ("believe check checking clear conclude concluded conclusion confident confirms"
                   " consider considering decide determine determining examine explain explaining"
@@ -115,8 +115,8 @@ _OWN = words_of("i we i'll we'll i'm me us let's need")
 """Words by which a verb is seen to tell an intention."""
 
 _STEPS = words_of(
-    "make put take give keep start note show recall say let ask mention output use get go come have"
-    " be see know think look mean want need try feel seem state add set"
+    "make put take give keep start note show say let ask mention use get go come have"
+    " think look mean need feel seem state add set"
 )  # fmt: skip
 """Verbs of what is done on the way."""
 
@@ -178,10 +178,10 @@ class EnglishReader:
         if kind is None or start >= len(words) or words.marks[at]:
             return
         verb = _gerund(words.lowered[at])
-        if words.word(start) in _PARTICLES and not words.marks[start] and " " not in verb:
+        if words.word(start) in _PARTICLES and not words.marks[start]:
             verb = f"{verb} {words.lowered[start]}"
             start += 1
-        if not verb[0].isupper() or start >= len(words):
+        if start >= len(words):
             return
         if words.lowered[start] == "that":
             ends = words.clauses(start + 1, ROOM - 2)
