@@ -119,3 +119,7 @@ def test_what_names_something_is_no_nod(text: str) -> None:
 def test_one_or_two_words_are_told_as_an_answer_alone() -> None:
     assert is_nod(read("two requests."), asked=False)
     assert not is_nod(read("two requests."), asked=True)
+
+
+def test_a_quoted_question_is_told() -> None:
+    assert not is_doubtful(read('the riddle asks: "what did i pay?"'))

@@ -60,6 +60,9 @@ TASK_WORDS = words_of(
 )
 """Words that tell nothing of what a task is about."""
 
+_QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$")
+"""What the user asked, not what the reasoning asks itself."""
+
 MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 """Words from which a question, or what is thought aloud, names what it is about."""
 
@@ -85,7 +88,8 @@ def names_a_question(read: Reading) -> bool:
 def is_doubtful(read: Reading) -> bool:
     """Return true if a sentence thinks aloud, asks, or is a note to oneself."""
     muses = read.raw is not read.lower and THINKING_ALOUD.match(read.raw) is not None
-    return read.thinks or muses or read.asks or _NOTE.match(read.lower) is not None
+    asks = read.asks and not _QUOTED_QUESTION.search(read.lower)
+    return read.thinks or muses or asks or _NOTE.match(read.lower) is not None
 
 
 def is_taken_back(read: Reading, *, is_first: bool = False) -> bool:
