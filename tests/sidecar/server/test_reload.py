@@ -22,7 +22,7 @@ from abridge.sidecar.app import create_app
 from abridge.sidecar.server import reload
 from abridge.sidecar.server.reload import Reloader
 from tests.support.checker import check_responses
-from tests.support.metrics_text import scrape, scrape_until
+from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import serve, soon, until
 from tests.support.sidecar import HANG_UP, Sidecar, client, sidecar, streaming
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
@@ -166,6 +166,11 @@ async def test_sighup_reads_secrets_again_even_if_the_file_is_as_it_was(
     assert sent == ["Bearer key-one", "Bearer key-two", "Bearer key-two"]
 
 
+def upstreams(seen: Metrics) -> list[float]:
+    """Return whether the upstreams `a` and `b` are served. A worker says so after its limits."""
+    return [seen.total("upstream_info", upstream=name) for name in "ab"]
+
+
 async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_new_one(
     file: Mounted,
 ) -> None:
@@ -178,10 +183,11 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
             file.write(toml(url, limits={"in_flight": 7}).replace('"a"', '"b"'))
             limit = "requests_in_flight_limit"
             seen = await scrape_until(
-                session, running.metrics, lambda seen: seen.total(limit) == 14
+                session,
+                running.metrics,
+                lambda seen: seen.total(limit) == 14 and upstreams(seen) == [0, 1],
             )
             after = seen.total("settings_hash")
-            assert [seen.total("upstream_info", upstream=name) for name in "ab"] == [0, 1]
             running.signal(HANG_UP)
             await scrape_until(
                 session,
@@ -194,10 +200,11 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
             await scrape_until(session, running.metrics, lambda seen: seen.total(limit) == 14)
             file.write(toml(url))
             seen = await scrape_until(
-                session, running.metrics, lambda seen: seen.total(limit) == 2000
+                session,
+                running.metrics,
+                lambda seen: seen.total(limit) == 2000 and upstreams(seen) == [1, 0],
             )
             assert seen.total("settings_hash") == before != after
-            assert [seen.total("upstream_info", upstream=name) for name in "ab"] == [1, 0]
             running.signal()
             assert await running.end() == 0
 
