@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import mint_id
+from abridge.memory.stores.store import BackendError
 from tests.end_to_end.translation.test_translation import KEY, SUMMARY, TOOLS
 from tests.end_to_end.translation.tool_loops import play, results
 from tests.end_to_end.translation.turn import WORDS, answer
@@ -102,6 +103,11 @@ def read_error(received: Call) -> tuple[int, str | None, str | None]:
     assert error["type"] == ("server_error" if received.status == 503 else "invalid_request_error")
     openapi.check("ErrorResponse", received.json)
     return received.status, error["code"], error["param"]
+
+
+async def fail(*_: object) -> NoReturn:
+    """Stand for an operation of a backend that cannot be reached."""
+    raise BackendError
 
 
 MINTED_ID = pytest.param(mint_id("resp_"), id="ours")

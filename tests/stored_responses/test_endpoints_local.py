@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import NoReturn
 
 import pytest
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted
 from abridge.memory.stores.memory import MemoryBackend, MemoryStore
-from abridge.memory.stores.store import BackendError
 from tests.end_to_end.translation.test_translation import BOTH, KEY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import play
 from tests.end_to_end.translation.turn import WORDS, answer
@@ -30,6 +28,7 @@ from tests.stored_responses.conversations import (
     ask_conversations,
     converse,
     create_conversation,
+    fail,
     fetch,
     get_response,
     list_items,
@@ -48,11 +47,6 @@ from tests.support.streams import (
 )
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
-
-
-async def fail(*_: object) -> NoReturn:
-    """Stand for an operation of a backend that cannot be reached."""
-    raise BackendError
 
 
 class Failing(MemoryStore):

@@ -11,14 +11,17 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.apis.display import Exposure
 from abridge.errors import UpstreamBroken
+from abridge.memory.stores.memory import MemoryBackend
 from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY
 from tests.stored_responses.conversations import (
     OTHER,
     PATH,
     RAW,
+    STORE_DOWN,
     STORED_OUTPUT,
     USER,
     Json,
+    fail,
     fetch,
     get_response,
     native_app,
@@ -243,6 +246,18 @@ class TestUpstreamResponses:
         app = native_app(upstream, expose="summary")
         shown = await get_response(app, "Hi")
         assert (await fetch(app, response_id)).json == shown
+
+    async def test_nothing_is_deleted_upstream_while_the_store_still_holds_its_summary(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()), Answer([], 204, {}))
+        app = native_app(upstream, expose="summary")
+        await get_response(app, "Hi")
+        monkeypatch.setattr(MemoryBackend, "delete", fail)
+        assert read_error(await fetch(app, "resp_1", method="DELETE")) == STORE_DOWN
+        assert len(upstream.requests) == 1
+        monkeypatch.undo()
+        assert (await fetch(app, "resp_1", method="DELETE")).status == 204
 
     async def test_a_deletion_may_be_answered_without_content(self) -> None:
         upstream = Upstream(Answer.json(stored_upstream()), Answer([], 204, {}))

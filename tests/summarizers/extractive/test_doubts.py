@@ -41,8 +41,8 @@ def followed(text: str, following: str) -> Reading:
     ],
 )
 def test_what_the_next_sentence_denies_is_taken_back(following: str) -> None:
-    assert is_taken_back(followed("The cache is full.", following))
-    assert is_taken_back(followed("So the cache is full.", following))
+    assert is_taken_back(followed("The cache is full.", following), is_first=False)
+    assert is_taken_back(followed("So the cache is full.", following), is_first=False)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def test_what_the_next_sentence_denies_is_taken_back(following: str) -> None:
     ],
 )
 def test_what_the_next_sentence_thinks_over_is_taken_back_unless_it_settles(following: str) -> None:
-    assert is_taken_back(followed("The cache is full.", following))
-    assert is_taken_back(followed("So is the cache full?", following))
-    assert not is_taken_back(followed("So the cache is full.", following))
+    assert is_taken_back(followed("The cache is full.", following), is_first=False)
+    assert is_taken_back(followed("So is the cache full?", following), is_first=False)
+    assert not is_taken_back(followed("So the cache is full.", following), is_first=False)
 
 
 @pytest.mark.parametrize(
     "following", ["", "The log says so.", "No loaf was cut.", "The wait is over."]
 )
 def test_what_the_next_sentence_continues_is_not_taken_back(following: str) -> None:
-    assert not is_taken_back(followed("The cache is full.", following))
+    assert not is_taken_back(followed("The cache is full.", following), is_first=False)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +123,8 @@ def test_one_or_two_words_are_told_as_an_answer_alone() -> None:
 
 def test_a_quoted_question_is_told() -> None:
     assert not is_doubtful(read('the riddle asks: "what did i pay?"'))
+
+
+def test_the_first_sentence_of_all_is_only_denied() -> None:
+    assert not is_taken_back(followed("The cache is full.", "Wait, let me check."), is_first=True)
+    assert is_taken_back(followed("The cache is full.", "No, that can't be."), is_first=True)

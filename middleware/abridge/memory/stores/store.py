@@ -166,10 +166,7 @@ class Store:
     async def add_marks(self, marks: Sequence[bytes]) -> bool:
         """Store marks, for `MARK_TTL_FACTOR` times as long as everything else. Return whether that
         worked."""
-        for batch in self._batches(marks):
-            if not await self._write("mark", self._backend.add_marks(batch)):
-                return False
-        return True
+        return await self._write_all("mark", marks, self._backend.add_marks)
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return await self._read("get", keys, self._get, None)
@@ -179,18 +176,16 @@ class Store:
         whether the store could be reached."""
         if self._sealer is not None:
             values = await self._seal(self._sealer, "put", values, KeyNames.value)
-        for keys in self._batches(list(values)):
+
+        def put(keys: Sequence[bytes]) -> Awaitable[None]:
             batch = values if len(keys) == len(values) else {key: values[key] for key in keys}
-            if not await self._write("put", self._backend.put(batch, ttl)):
-                return False
-        return True
+            return self._backend.put(batch, ttl)
+
+        return await self._write_all("put", list(values), put)
 
     async def delete(self, keys: Sequence[bytes]) -> bool:
         """Delete values. Return whether the store could be reached."""
-        for batch in self._batches(keys):
-            if not await self._write("delete", self._backend.delete(batch)):
-                return False
-        return True
+        return await self._write_all("delete", keys, self._backend.delete)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop. A later operation opens new ones."""
@@ -273,6 +268,15 @@ class Store:
             results += found
         self.is_down = is_down
         return results
+
+    async def _write_all(
+        self, operation: str, items: Sequence[K], write: Callable[[Sequence[K]], Awaitable[None]]
+    ) -> bool:
+        """Write in batches until one fails. Return whether the store could be reached."""
+        for batch in self._batches(items):
+            if not await self._write(operation, write(batch)):
+                return False
+        return True
 
     async def _write(self, operation: str, written: Awaitable[None]) -> bool:
         started_at = perf_counter()

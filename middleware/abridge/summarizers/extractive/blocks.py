@@ -34,6 +34,8 @@ _DISPLAYED = re.compile(
 """A formula of one line that stands apart."""
 
 _LEADS_UP = re.compile(r"(?:[\w,:：，、]|\\\))\s*$")
+"""The end of a line that such a formula completes."""
+
 _DISPLAY_START = re.compile(r"\s{0,8}(?:\\\[|\$\$)")
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
@@ -84,9 +86,8 @@ def _join_formula(found: re.Match[str]) -> str:
     """Return a displayed formula as an inline one if the line before it leads up to it."""
     text, start = found.string, found.start()
     line_start = text.rfind("\n", 0, start) + 1
-    if _HEADING.match(text, line_start) or not _LEADS_UP.search(
-        text, max(line_start, start - 4), start
-    ):
+    leads_up = _LEADS_UP.search(text, max(line_start, start - 4), start)
+    if leads_up is None or _HEADING.match(text, line_start):
         return found[0]
     stop = "." if _DISPLAY_START.match(text, found.end()) else ""
     return f" \\({found[1]}\\){stop}"

@@ -30,7 +30,7 @@ TASK = 2.0  # for what usually states the task: the first sentence of all, and a
 MAX_OPENING = 5  # the first sentences of all that state the task
 MIN_OPENING_PLACES = 3  # sentences of an extract from which it has to state the task
 MUST = 9.0  # for the conclusion of all
-LAST = 1.5  # for what a passage says last, and what it concludes last
+LAST = 2.0  # for what a passage says last, and what it concludes last
 MAX_PRICE = 10.0  # of a hundred characters
 LEAST_SHARE = 0.6  # of a short stretch that is told as far as it may be
 PRICES = 10  # that are tried
@@ -119,8 +119,9 @@ def _choose_within(
         price = (low + high) / 2
     if 0 in found:
         return found[0]
-    long = sorted(found.get(1, []), key=lambda one: one.score + more.get(one.position, 0.0))
-    return _top_up(found.get(-1, []), long[::-1], room)
+    worth = {one.position: step.own for one, step in zip(shown, steps, strict=True)}
+    best = sorted(found.get(1, []), key=lambda one: worth[one.position], reverse=True)
+    return _top_up(found.get(-1, []), best, room)
 
 
 def _top_up(short: Sequence[Candidate], best: Sequence[Candidate], room: _Room) -> list[Candidate]:

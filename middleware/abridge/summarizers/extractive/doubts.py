@@ -49,12 +49,13 @@ _NOTE = re.compile(
     r"(?:that|this|it) (?:might|may|could|would) make sense\b|i (?:think|guess) (?:i['’]ve"
     r"|that['’]s (?:it|the))\b|i (?:don['’]t think|don['’]t see)\b"
 )
-"""Sentences without a subject, which are notes to oneself, and those that say that all is said."""
+"""Notes to oneself: sentences without a subject, what to mind in the answer, and that all is
+said."""
 
 _FRAGMENT = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[.!…]+")
 """One or two words, which tell nothing but as an answer."""
 
-TASK_WORDS = words_of(
+_TASK_WORDS = words_of(
     "again analyze answer carefully figure issue look parse problem puzzle question read riddle"
     " since solve step task"
 )
@@ -76,7 +77,7 @@ def is_nod(read: Reading, *, asked: bool) -> bool:
     if not read.thinks or names_a_question(read):
         return False
     is_short = len(read.lower.split()) < MIN_THINKING_WORDS and not read.wide
-    return is_short or len(read.topics - TASK_WORDS) < 2
+    return is_short or len(read.topics - _TASK_WORDS) < 2
 
 
 def names_a_question(read: Reading) -> bool:
@@ -92,7 +93,7 @@ def is_doubtful(read: Reading) -> bool:
     return read.thinks or muses or asks or _NOTE.match(read.lower) is not None
 
 
-def is_taken_back(read: Reading, *, is_first: bool = False) -> bool:
+def is_taken_back(read: Reading, *, is_first: bool) -> bool:
     """Return true if the next sentence doubts this one. One that settles, and the first of all,
     which states the task, is only denied."""
     found = _TAKES_BACK.match(read.following.raw) if read.following else None

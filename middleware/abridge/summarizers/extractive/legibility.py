@@ -1,4 +1,4 @@
-"""Tell how well a sentence reads: in plain words, whole, neither code nor half a formula."""
+"""Tell whether a sentence can be read: whole, neither code nor half a formula."""
 
 from __future__ import annotations
 

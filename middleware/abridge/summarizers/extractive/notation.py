@@ -20,8 +20,8 @@ _TEXT = re.compile(r"\\(?:text|mathrm|mathbf|mathbb|operatorname)\{([^{}]*)\}")
 _SIGN = re.compile(rf"(\\sqrt|[_^]){_ARGUMENT}")
 _FRACTION = re.compile(rf"(?<!\d)\\[dt]?frac(?![A-Za-z]){_ARGUMENT}{_ARGUMENT}")
 _GROUP = re.compile(r"(?<!\\)\{([^{}\\]*)\}")
-_TERM = re.compile(r"-?[\w.√^]{1,20}")  # needs no brackets above a line
-_ATOM = re.compile(r"-?\d+(?:\.\d+)?|\w(?:_\w+)?")  # nor below it, nor as an exponent
+_TERM = re.compile(r"-?[\w.√^]{1,20}")  # needs no brackets as a numerator or an index
+_ATOM = re.compile(r"-?\d+(?:\.\d+)?|\w(?:_\w+)?")  # nor as a denominator or an exponent
 
 _SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
     re.findall(

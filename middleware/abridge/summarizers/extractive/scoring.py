@@ -24,7 +24,7 @@ from abridge.summarizers.extractive.words import share_of, word_count
 
 FEW_WORDS = 7  # of a sentence that tells little
 MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
-_SPEAKS = re.compile(r"\b(?:i|ich)(?=['’ ])")  # of itself
+_SPEAKS = re.compile(r"\b(?:i|ich)(?=['’ ])")  # in the first person
 _DIGIT = re.compile(r"\d")
 
 
@@ -82,7 +82,6 @@ def _score(one: Candidate, read: Reading) -> float:
     return (
         -0.85
         + 1.2 * (one.position == 0)
-        + 0.7 * (read.following is None)
         + 0.65 * read.draws
         + 0.5 * one.concludes
         + 0.5 * (_DIGIT.search(one.text) is not None)

@@ -115,9 +115,8 @@ _OWN = words_of("i we i'll we'll i'm me us let's need")
 """Words by which a verb is seen to tell an intention."""
 
 _STEPS = words_of(
-    "make put take give keep start note show say let ask mention use get go come have"
-    " think look mean need feel seem state add set"
-)  # fmt: skip
+    "make put take give keep start note show ask mention use get think look state add set"
+)
 """Verbs of what is done on the way."""
 
 _BEFORE_DOING = words_of("by involves about consider suggest")
