@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from abridge.memory.stores.memory import (
     MemoryBackend,
     MemoryStore,
 )
-from abridge.memory.stores.store import BackendError, Store
+from abridge.memory.stores.store import Store
 from abridge.stored_responses.repository import (
     InputItems,
     LocalRecord,
@@ -27,6 +26,7 @@ from abridge.stored_responses.repository import (
     lookup_error,
 )
 from tests.memory.stores.cases import TTL, Case, in_memory
+from tests.stored_responses.conversations import fail
 
 OLD, NEW = (replace(Key.random(), id=name) for name in ("old", "new"))
 ANNA, BERT = b"anna", b"bert"
@@ -58,9 +58,6 @@ async def test_a_response_is_found_with_its_items(case: Case) -> None:
 async def test_what_it_missed_while_the_store_was_down_may_be_there_whoever_reads_since(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: object) -> NoReturn:
-        raise BackendError
-
     one, other = responses(case.store), responses(case.store)
     with monkeypatch.context() as down:
         down.setattr(MemoryBackend, "get", fail)
