@@ -90,10 +90,14 @@ async def _run(folder: Path) -> PrometheusReport:
 
 
 async def _wait_for_scrape(server: Prometheus) -> None:
-    """Wait until each target has been scraped anew."""
-    began = time.time()
+    """Wait until each target has been scraped anew.
+
+    `timestamp` tells when a sample was taken only if it is given a plain series; of a comparison
+    it tells when the expression was evaluated.
+    """
+    scraped = f"count((timestamp(up) > {time.time()}) and (up == 1)) == 2"
     async with asyncio.timeout(HANG):
-        while not await server.query(f"count(timestamp(up == 1) > {began}) == 2"):  # noqa: ASYNC110
+        while not await server.query(scraped):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
 
