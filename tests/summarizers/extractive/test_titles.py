@@ -366,6 +366,11 @@ def test_code_is_kept_whole_and_without_its_marks() -> None:
     assert title("Let me read tests/test_router.py.") == "Reading tests/test_router.py"
 
 
+def test_the_arguments_of_a_call_are_left_out_where_they_are_several_words() -> None:
+    assert title("I need to check `range(10, 0, -1)` first.") == "Checking range(…)"
+    assert title("I need to check parse(text) first.") == "Checking parse(text)"
+
+
 def test_pronouns_without_what_they_stand_for_are_left_out() -> None:
     made = title("I need to check it again.", "The valve is old.")
     assert "valve" in made
@@ -676,7 +681,7 @@ def test_a_thing_is_named_with_what_it_belongs_to(sentence: str, expected: str) 
         ("Je dois visiter Paris, « la ville », demain.", "Visiter Paris"),
         ("L'utilisateur veut visiter Paris, Rome et Milan.", "Visiter Paris, Rome et Milan"),
         ("İİİİİİİİ 計算 と 確認。", "計算の検討"),
-        ("I need to check the bar and foo(a, b).", "Checking the bar"),
+        ("I need to check the bar and foo(a, b).", "Checking the bar and foo(…)"),
     ],
 )
 def test_odd_marks_and_letters_leave_a_title_whole(sentence: str, expected: str) -> None:

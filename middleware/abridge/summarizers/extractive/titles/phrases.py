@@ -25,6 +25,7 @@ MAX_LIST_WORDS = 5  # of the last item but one of a list
 _OPENING, _CLOSING = '"“„«([', '.,;:?!…"”»)]'
 _QUOTED = lazy_compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = lazy_compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
+_ARGUMENTS = lazy_compile(r"(?<=\w)\([^() ]{0,40} [^()]{1,60}\)")
 _AS_IT_IS = Lexicon({}, capitals=True)
 _WORD_STARTS = "'’$€£π√-+~"  # what is no letter and no digit, and begins a word
 _LISTING = words_of("and or und oder et ou y o e")
@@ -44,8 +45,9 @@ _NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINC
 
 def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
-    words, its questions turned around."""
-    text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
+    words, the arguments of calls as `…`, its questions turned around."""
+    if "(" in text or "（" in text:
+        text = _ARGUMENTS.sub("(…)", _PARENTHESIS.sub("", text))
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS]
         text = (text.rpartition(" ")[0] or text) + " …"
