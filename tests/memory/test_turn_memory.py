@@ -14,7 +14,9 @@ from starlette.types import ASGIApp
 from abridge.config.settings import Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
+from abridge.memory.stores.memory import MemoryBackend
 from abridge.middleware import AbridgeMiddleware
+from tests.stored_responses.conversations import fail
 from tests.support.asgi import begin, call
 from tests.support.deployments import build_app
 from tests.support.streams import (
@@ -256,6 +258,20 @@ class TestRenamedCalls:
         assert await self.last_request(another) == [None]
         mixed = [another, self.turn(1, call_id="fc_1")]
         assert await self.last_request(*mixed) == [None, None]
+
+    async def test_where_nobody_can_tell_of_another_turn_like_it_both_get_none(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one, other = ({**self.turn(number)[0], "reasoning": THOUGHT} for number in (0, 9))
+        upstream = answers(one, other, {"content": "Done."})
+        app = make(upstream)
+        await say(app, [USER])
+        with monkeypatch.context() as down:
+            down.setattr(MemoryBackend, "get", fail)
+            await say(app, [USER])
+        output = {"role": "tool", "tool_call_id": "fc_0", "content": ""}
+        await say(app, [USER, self.turn(0, call_id="fc_0")[0], output])
+        assert "reasoning" not in upstream.requests[2].json["messages"][1]
 
     async def test_a_turn_that_did_not_think_gets_nothing_of_one_like_it(self) -> None:
         thought, bare = {**self.turn(0)[0], "reasoning": THOUGHT}, self.turn(9)[0]

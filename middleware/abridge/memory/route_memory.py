@@ -295,11 +295,13 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, turn: Turn, before: PrefixDigest
     ) -> None:
         """Note where a turn is found whose calls have other ids by now; nowhere, if another turn
-        differs from it in nothing but those."""
+        differs from it in nothing but those, or nobody can tell."""
         if not turn.calls:
             return
         numbered = before.extended_by([turn]).numbered_digest()
-        numbered_key, place = owner.numbered_keys(numbered)[0], owner.turn_keys(turn)[0]
-        place += before.digest()
-        (known,) = await store.get([numbered_key])
-        await store.put({numbered_key: place if known in (None, place) else NOWHERE})
+        numbered_keys, places = owner.numbered_keys(numbered), owner.turn_keys(turn)
+        own = {place + before.digest() for place in places}
+        known = await store.get(numbered_keys)
+        is_alone = not store.is_down and own.issuperset(filter(None, known))
+        place = places[0] + before.digest()
+        await store.put(dict.fromkeys(numbered_keys, place if is_alone else NOWHERE))
