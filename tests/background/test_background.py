@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.background import run
+from abridge.background.elsewhere import RunElsewhere
 from abridge.memory.stores.memory import MemoryStore
 from abridge.stored_responses import event_log
+from abridge.stored_responses.event_log import StoredEvents
+from abridge.stored_responses.leases import CANCELLED
+from abridge.stored_responses.repository import (
+    NOT_STORED,
+    LocalRecord,
+    ResponseRepository,
+    store_unavailable,
+)
 from tests.background.cases import (
     begin_response,
     ended,
@@ -23,19 +34,23 @@ from tests.background.cases import (
 )
 from tests.end_to_end.translation.test_translation import KEY, SUMMARY, bridge
 from tests.end_to_end.translation.turn import WORDS, answer
+from tests.memory.stores.cases import in_memory
 from tests.stored_responses.conversations import (
     EXPOSES,
     NOT_FOUND,
     OTHER,
     PATH,
+    STORE_DOWN,
     TRANSLATED_APIS,
     create_conversation,
+    fail_once,
     fetch,
     list_conversation,
     list_items,
     post,
     read_error,
 )
+from tests.stored_responses.test_repository import responses
 from tests.support.asgi import begin
 from tests.support.checker import check_responses
 from tests.support.servers import until
@@ -526,3 +541,102 @@ async def test_it_finds_the_api_that_upstream_has() -> None:
         for _ in range(2):
             response = await ended(app, (await begin_response(app))["id"])
             assert response["status"] == "completed"
+
+
+class TestStoreThatFailsOnce:
+    """Nobody is told of what is not stored, and what is stored is told."""
+
+    @pytest.fixture(autouse=True)
+    def _quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run, "SAVE_SECONDS", 0.01)
+        monkeypatch.setattr(event_log, "LOOK_SECONDS", 0.01)
+
+    @pytest.mark.parametrize("number", range(4))
+    async def test_at_the_beginning_the_request_is_refused(
+        self, number: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fail_once(monkeypatch, "put", number)
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            assert read_error(await post(app, "Hi", background=True)) == STORE_DOWN
+
+    async def test_at_the_end_the_answer_is_stored_again(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with running(Upstream(paused(gate))) as app:
+            response_id = (await begin_response(app))["id"]
+            followed = begin(
+                *(app, f"{PATH}/{response_id}", b"", KEY), method="GET", query_string=b"stream=true"
+            )
+            await followed.until(b"reasoning_text.delta")
+            save, saves = ResponseRepository.save_local, itertools.count()
+
+            async def save_later(self: ResponseRepository, *what: Any) -> None:
+                if next(saves) < 2:
+                    raise store_unavailable(NOT_STORED)
+                await save(self, *what)
+
+            monkeypatch.setattr(ResponseRepository, "save_local", save_later)
+            gate.set()
+            await followed.finish()
+            told = check_responses(followed.data).response
+            assert (await ended(app, response_id))["output"] == told["output"]
+
+    async def test_events_that_cannot_be_read_are_looked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(event_log, "CHUNK_BYTES", 500)
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response_id = (await begin_response(app))["id"]
+            whole = (await ended(app, response_id))["output"]
+            for number in range(2, 7):
+                with monkeypatch.context() as down:
+                    fail_once(down, "get", number)
+                    told = check_responses((await streamed(app, response_id)).data)
+                assert told.response["output"] == whole
+
+    async def test_a_stream_whose_events_are_gone_is_broken_off(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def find_no_chunk(*_: Any) -> None:
+            return None
+
+        monkeypatch.setattr(event_log, "LOST_LOOKS", 3)
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response_id = (await begin_response(app))["id"]
+            await ended(app, response_id)
+            monkeypatch.setattr(StoredEvents, "chunk", find_no_chunk)
+            assert not (await streamed(app, response_id)).complete
+
+    async def test_a_response_that_cannot_be_looked_up_is_to_be_tried_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response_id = (await begin_response(app))["id"]
+            await ended(app, response_id)
+            fail_once(monkeypatch, "get")
+            assert read_error(await streamed(app, response_id)) == STORE_DOWN
+
+
+async def test_a_running_one_is_not_forgotten_for_other_traffic(
+    gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "SAVE_SECONDS", 0.01)
+    monkeypatch.setattr(run, "LOOK_SECONDS", 0.01)
+    upstream = Upstream(paused(gate), answer("chat", stream=False))
+    async with running(upstream, history={"bytes": 30_000}) as app:
+        response_id = (await begin_response(app))["id"]
+        await until(lambda: bool(upstream.requests))
+        for _ in range(30):
+            assert (await post(app, "Hello " * 50, key=OTHER)).status == 200
+            await asyncio.sleep(0.02)
+        assert (await fetch(app, response_id)).json["status"] == "in_progress"
+
+
+async def test_one_that_ends_while_it_is_cancelled_elsewhere_stays_as_it_is() -> None:
+    case = in_memory()
+    known = responses(case.store)
+    running_one = LocalRecord("default", {"id": "resp_1", "status": "in_progress"}, [], [])
+    done = replace(running_one, response={"id": "resp_1", "status": "completed"}, output=["msg_1"])
+    await known.save_local("resp_1", done, {})
+    assert await RunElsewhere(known, "resp_1").stop(running_one, CANCELLED) == done
+    assert await known.find("resp_1") == [done]

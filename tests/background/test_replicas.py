@@ -14,6 +14,7 @@ from openai import AsyncOpenAI
 from starlette.types import ASGIApp
 
 from abridge.background import elsewhere, run
+from abridge.stored_responses import event_log
 from abridge.stored_responses.leases import Leases
 from tests.background.cases import begin_response, ended, events, paused, streamed
 from tests.background.test_clients import poll
@@ -35,7 +36,8 @@ SEAL_KEYS = f"a:{b64encode(bytes(32)).decode()}"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEAL_KEYS", SEAL_KEYS)
-    monkeypatch.setattr(elsewhere, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(elsewhere, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(event_log, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(run, "SAVE_SECONDS", 0.02)
     monkeypatch.setattr(run, "LOOK_SECONDS", 0.02)
 
@@ -115,8 +117,9 @@ async def test_the_lease_is_renewed_for_as_long_as_it_runs(
 ) -> None:
     renewed: list[float] = []
 
-    async def renew(_: Leases, __: str, seconds: float) -> None:
+    async def renew(_: Leases, __: str, seconds: float) -> bool:
         renewed.append(seconds)
+        return True
 
     monkeypatch.setattr(Leases, "renew", renew)
     async with replicas(Upstream(paused(asyncio.Event())), redis_server, 0.1) as (one, _):
@@ -145,7 +148,7 @@ async def test_a_response_without_a_lease_has_failed_for_good(redis_server: Serv
 async def test_while_the_store_is_down_nothing_fails_and_clients_are_to_try_again() -> None:
     gate = asyncio.Event()
     with Server() as server:
-        async with replicas(Upstream(paused(gate)), server) as (one, other):
+        async with replicas(Upstream(paused(gate)), server, lease=1.0) as (one, other):
             response_id = (await begin_response(one))["id"]
             await until_stored(other, response_id)
             server.kill()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import mint_id
+from abridge.memory.stores.memory import MemoryBackend
 from abridge.memory.stores.store import BackendError
 from tests.end_to_end.translation.test_translation import KEY, SUMMARY, TOOLS
 from tests.end_to_end.translation.tool_loops import play, results
@@ -108,6 +110,18 @@ def read_error(received: Call) -> tuple[int, str | None, str | None]:
 async def fail(*_: object) -> NoReturn:
     """Stand for an operation of a backend that cannot be reached."""
     raise BackendError
+
+
+def fail_once(
+    monkeypatch: pytest.MonkeyPatch, operation: Literal["get", "put", "delete"], number: int = 0
+) -> None:
+    """Have an operation of the backend in memory fail once, after so many others of its kind."""
+    work, count = getattr(MemoryBackend, operation), itertools.count()
+
+    async def fail_or_work(*arguments: Any) -> Any:
+        return await (fail() if next(count) == number else work(*arguments))
+
+    monkeypatch.setattr(MemoryBackend, operation, fail_or_work)
 
 
 MINTED_ID = pytest.param(mint_id("resp_"), id="ours")

@@ -10,13 +10,14 @@ from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted, mint_id
-from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.memory import MemoryBackend, MemoryStore
 from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
 from tests.stored_responses.conversations import (
     EXPOSES,
     FOLLOW_UP,
     OTHER,
     RAW,
+    STORE_DOWN,
     STORED_OUTPUT,
     TRANSLATED_APIS,
     USER,
@@ -24,6 +25,7 @@ from tests.stored_responses.conversations import (
     answering,
     ask_conversations,
     create_conversation,
+    fail,
     fetch,
     get_response,
     list_conversation,
@@ -38,6 +40,11 @@ from tests.support.streams import chat_stream, message_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
 CONVERSATION = "conversation"
+CHANGES: dict[str, tuple[str, str, Json]] = {
+    "metadata": ("POST", "", {"metadata": {"a": "b"}}),
+    "an item more": ("POST", "/items", {"items": [FOLLOW_UP]}),
+    "an item less": ("DELETE", "/items/{}", {}),
+}
 GONE = pytest.param("conv_1", id="upstreams"), pytest.param(mint_id("conv_"), id="ours")
 EVERY_ENDPOINT = (
     *(("GET", ""), ("POST", ""), ("DELETE", ""), ("GET", "/items"), ("POST", "/items")),
@@ -427,3 +434,28 @@ async def test_an_answer_is_added_where_nothing_else_is_due() -> None:
     body = {"model": "m", "input": [USER], "conversation": conversation["id"]}
     assert (await call(app, "/v1/responses", body, KEY)).json == stored_upstream()
     assert message_item(2, "So.")["id"] in str(await list_conversation(app, conversation))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_change_that_cannot_be_stored_is_refused(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = bridge(answering("chat"), "chat")
+    conversation = await create_conversation(app, items=[USER])
+    before = await list_conversation(app, conversation)
+    method, tail, body = CHANGES[change]
+    tail = f"/{conversation['id']}{tail.format(before[0]['id'])}"
+    monkeypatch.setattr(MemoryBackend, "put", fail)
+    assert read_error(await ask_conversations(app, tail, body, method)) == STORE_DOWN
+    monkeypatch.undo()
+    assert await list_conversation(app, conversation) == before
+    found = await ask_conversations(app, f"/{conversation['id']}", method="GET")
+    assert found.json == conversation
+
+
+async def test_a_conversation_that_cannot_be_stored_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = bridge(answering("chat"), "chat")
+    monkeypatch.setattr(MemoryBackend, "put", fail)
+    assert read_error(await ask_conversations(app, body={"items": [USER]})) == STORE_DOWN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from abridge.memory.stores.memory import (
 )
 from abridge.memory.stores.store import Store
 from abridge.stored_responses.repository import (
+    ConversationRecord,
     InputItems,
     LocalRecord,
     ResponseRepository,
@@ -26,11 +28,12 @@ from abridge.stored_responses.repository import (
     lookup_error,
 )
 from tests.memory.stores.cases import TTL, Case, in_memory
-from tests.stored_responses.conversations import fail
+from tests.stored_responses.conversations import fail, fail_once
 
 OLD, NEW = (replace(Key.random(), id=name) for name in ("old", "new"))
 ANNA, BERT = b"anna", b"bert"
 WHOLE = LocalRecord("default", {"id": "resp_1", "output": []}, ["msg_1"], ["rs_2", "msg_2"])
+TALK = ConversationRecord(0, {}, [])
 ITEMS = {"msg_1": b'{"a":1}', "rs_2": b'{"b":2}', "msg_2": b'{"c":3}'}
 NAMES = list(ITEMS)
 GONE = RequestError("It is not there.", status=404)
@@ -114,6 +117,57 @@ async def test_keys_are_rotated_without_losing_any(case: Case) -> None:
     new = responses(case.store, NEW)
     assert await new.find("resp_1", "resp_2") == [None, WHOLE]
     assert await new.get_items(NAMES) == [b'{"a":1}', None, None]
+
+
+async def test_replicas_with_the_keys_in_another_order_see_what_either_writes(case: Case) -> None:
+    one, other = responses(case.store, OLD, NEW), responses(case.store, NEW, OLD)
+    await one.save_conversation("conv_1", TALK, {})
+    for number, writer in enumerate((one, other, one, other)):
+        extended = await writer.extend_conversation("conv_1", [f"msg_{number}"], {})
+        assert extended is not None
+        assert len(extended.items) == number + 1
+    for reader in (one, other):
+        assert await reader.find_conversation("conv_1") == extended
+
+
+SAVES: dict[str, Callable[[ResponseRepository], Awaitable[None]]] = {
+    "a response": lambda known: known.save_local("resp_1", WHOLE, ITEMS),
+    "a note": lambda known: known.save_upstream("resp_1", NOTE),
+    "items": lambda known: known.save_items(ITEMS),
+    "a conversation": lambda known: known.save_conversation("conv_1", TALK, {}),
+    "a compaction": lambda known: known.save_compaction("cmp_1", b"{}"),
+}
+
+
+@pytest.mark.parametrize("kind", SAVES)
+async def test_what_could_not_be_saved_is_told(
+    case: Case, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_once(monkeypatch, "put")
+    with pytest.raises(RequestError) as raised:
+        await SAVES[kind](responses(case.store))
+    assert raised.value.code == "store_unavailable"
+
+
+async def test_a_lifetime_that_cannot_be_renewed_stops_nobody(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = responses(case.store)
+    await known.save_compaction("cmp_1", b"{}")
+    monkeypatch.setattr(MemoryBackend, "put", fail)
+    await known.refresh(ITEMS)
+    await known.note_owner(["resp_1"], "default")
+    assert await known.find_compaction("cmp_1") == b"{}"
+
+
+async def test_a_conversation_that_cannot_be_read_is_not_gone(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = responses(case.store)
+    assert await known.extend_conversation("conv_1", ["msg_1"], {}) is None
+    fail_once(monkeypatch, "get")
+    with pytest.raises(RequestError):
+        await known.extend_conversation("conv_1", ["msg_1"], {})
 
 
 async def test_a_deleted_response_is_gone_under_every_key(case: Case) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from abridge.stored_responses.event_log import EventIndex, StoredEvents
+from abridge.stored_responses.event_log import LOOK_SECONDS, EventIndex, StoredEvents
 from abridge.stored_responses.leases import PROCESS_STOPPED, Leases, Stop
 from abridge.stored_responses.repository import (
     UNFINISHED,
@@ -13,9 +13,6 @@ from abridge.stored_responses.repository import (
     ResponseRepository,
     parse_response,
 )
-
-POLL_SECONDS = 0.5
-"""Seconds between two looks at events that another process writes."""
 
 
 class RunElsewhere:
@@ -50,11 +47,15 @@ class RunElsewhere:
         return await self._events.chunk(number)
 
     async def wait(self, number: int) -> None:  # noqa: ARG002 -- another process counts them
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
 
     async def stop(self, record: LocalRecord, stop: Stop) -> LocalRecord:
-        """Have the process that runs it end it, and store it as ended at once."""
+        """Have the process that runs it end it, and store it as ended at once, unless it has ended
+        meanwhile."""
         await Leases(self._repository).stop(self._id, stop)
+        (latest,) = await self._repository.find(self._id)
+        if isinstance(latest, LocalRecord) and latest.response["status"] not in UNFINISHED:
+            return latest
         ended = replace(record, response=stop.apply(record.response))
         await self._repository.save_local(self._id, ended, {})
         return ended

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 
 from starlette.types import Receive, Send
 
+from abridge.errors import RequestError
 from abridge.http.asgi import EVENT_STREAM
 from abridge.pipeline.client import Client, Clock
 from abridge.stored_responses.event_log import EventSource, events_after
@@ -29,9 +29,7 @@ async def follow(source: EventSource, number: int, receive: Receive, send: Send)
             client.on_leave = partial(_cancel, copying)
             if client.departed:
                 copying.cancel()
-            await asyncio.wait((copying,))
-            client.close()
-            await asyncio.wait((sending,))
+            await asyncio.wait((copying, sending))
             client.detach()  # so that its own task ends
     finally:
         client.detach()
@@ -42,8 +40,15 @@ def _cancel(task: asyncio.Task[None]) -> None:
 
 
 async def _copy(source: EventSource, number: int, client: Client) -> None:
-    with suppress(OSError):  # what `drain` raises once the client has left
+    """Send events, and close the stream; break it off where they can no longer be found."""
+    try:
         async for frame in events_after(source, number):
             client.write(frame)
             if client.is_behind:
                 await client.drain()
+    except RequestError:
+        client.close(complete=False)
+    except OSError:  # what `drain` raises once the client has left
+        pass
+    else:
+        client.close()

@@ -188,6 +188,8 @@ class BackgroundResponses:
         if not is_minted(path.response_id):
             return False
         repository, record = await self._stored.find(path.response_id, scope)
+        if repository is not None and record is None and repository.is_down:
+            raise store_unavailable("The store cannot be reached.")
         if repository is None or not isinstance(record, LocalRecord):
             return False
         if record.response.get("background") is not True:

@@ -20,7 +20,7 @@ from abridge.apis.responses.errors import as_failed
 from abridge.config.tables import BackgroundSettings
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
-from abridge.errors import EventTooLarge, UpstreamBroken
+from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.pipeline.inner_call import InnerCall
 from abridge.stored_responses.event_log import EventLog, last_event
 from abridge.stored_responses.leases import DELETED, SERVER_STOPPING, Leases, Stop
@@ -83,8 +83,10 @@ class Run(InnerCall):
         self._decided = Flag()  # set with either
 
     async def begin(self) -> bool:
-        """Store the response as one that runs; return whether that worked."""
-        await self._leases.renew(self.id, self._settings.lease)
+        """Store the response as one that runs; return whether that worked. Raises RequestError if
+        some of it could not be stored."""
+        if not await self._leases.renew(self.id, self._settings.lease):
+            return False
         self._storage = await self._storage.save_input()
         await self._storage.save_response(self._response, Work())
         fields = {"sequence_number": 0, "response": {**self._response, "status": "queued"}}
@@ -158,14 +160,31 @@ class Run(InnerCall):
         response. What another process has told clients of its end holds."""
         self._stop = await self._leases.find_stop(self.id) or self._stop
         self._response = self._response_at_end()
-        number = self.log.last + 1
-        self.log.append(number, last_event(number, self._response), is_end=True)
-        if self._stop == DELETED:
-            return
+        try:
+            if self._stop != DELETED:
+                await self._save_at_end()
+        finally:
+            number = self.log.last + 1
+            self.log.append(number, last_event(number, self._response), is_end=True)
+        if self._stop != DELETED:
+            await self.log.save()
+
+    async def _save_at_end(self) -> None:
+        """Store the response, again and again while its lease may still hold: once that is over,
+        others find that it has failed. Raises RequestError if it could not be stored."""
         work = Work(heavy=self.log.size > LIGHT_BYTES)
-        await self._storage.save_response(self._response, work)
+        patience = 0.0 if self._stop == SERVER_STOPPING else self._settings.lease
+        until = monotonic() + patience
+        while True:
+            try:
+                await self._storage.save_response(self._response, work)
+                break
+            except RequestError:
+                if monotonic() >= until:
+                    raise
+            await asyncio.sleep(SAVE_SECONDS)
+            await self._leases.renew(self.id, self._settings.lease)
         await self._storage.refresh_input()
-        await self.log.save()
 
     def _response_at_end(self) -> Json:
         if self._stop is not None:

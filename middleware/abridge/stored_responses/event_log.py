@@ -7,6 +7,7 @@ event each chunk begins. The last chunk is written anew until it is full.
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
@@ -16,15 +17,20 @@ from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.json import dumps, loads
 from abridge.apis.sse import FrameDecoder
 from abridge.core.conversation import Json
-from abridge.stored_responses.repository import RecordName, ResponseRepository
+from abridge.stored_responses.repository import (
+    RecordName,
+    ResponseRepository,
+    store_unavailable,
+)
 from abridge.waiting import Flag
 from abridge.work import Work
 
 CHUNK_BYTES = 64 << 10
 """Bytes from which a chunk is full."""
 
-LOST_LOOKS = 60
-"""Looks in a row that find no events before their stream is given up."""
+LOST_LOOKS, LOOK_SECONDS = 60, 0.5
+"""Looks in a row that do not find the events before their stream is given up, and the seconds
+between two."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -150,30 +156,32 @@ class StoredEvents:
 
 
 async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]:
-    """Yield the frames of the events after this number, as they come, until the response has ended,
-    or they can no longer be found."""
+    """Yield the frames of the events after this number, as they come, until the response has ended.
+    Raises RequestError if they can no longer be found."""
     lost = 0
     place, read = -1, 0  # the chunk that was read last, and how many bytes of it: it only grows
     while lost < LOST_LOOKS:
-        index = await source.index()
-        if index is None:
+        index, chunk = await source.index(), b""
+        for next_place in index.chunks_after(number) if index is not None else ():
+            chunk = await source.chunk(next_place)
+            if chunk is None:
+                break
+            fresh = chunk[read:] if next_place == place else chunk
+            place, read = next_place, len(chunk)
+            for found, frame in await Work.on(fresh).run(_split, fresh):
+                if found > number:
+                    number = found
+                    yield frame
+        if index is None or chunk is None:
             lost += 1
-        else:
-            lost = 0
-            for next_place in index.chunks_after(number):
-                chunk = await source.chunk(next_place)
-                if chunk is None:
-                    return
-                fresh = chunk[read:] if next_place == place else chunk
-                place, read = next_place, len(chunk)
-                for found, frame in await Work.on(fresh).run(_split, fresh):
-                    if found > number:
-                        number = found
-                        yield frame
-            if index.ended:
-                return
-        if index is None or number >= index.last:
+            await asyncio.sleep(LOOK_SECONDS)
+            continue
+        lost = 0
+        if index.ended:
+            return
+        if number >= index.last:
             await source.wait(number)
+    raise store_unavailable("The events can no longer be found.")
 
 
 def last_event(number: int, response: Json) -> bytes:

@@ -12,7 +12,7 @@ from abridge.apis.json import dumps, loads
 from abridge.apis.responses.errors import as_failed
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
-from abridge.stored_responses.repository import ResponseRepository
+from abridge.stored_responses.repository import ResponseRepository, store_unavailable
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,12 +44,19 @@ class Leases:
     def __init__(self, repository: ResponseRepository) -> None:
         self._repository = repository
 
-    async def renew(self, response_id: str, seconds: float) -> None:
-        await self._repository.put_values({("lease", response_id): b"1"}, seconds)
+    async def renew(self, response_id: str, seconds: float) -> bool:
+        """Return whether that worked."""
+        return await self._repository.put_values({("lease", response_id): b"1"}, seconds)
 
     async def stop(self, response_id: str, stop: Stop) -> None:
-        await self._repository.put_values({("stop", response_id): dumps(asdict(stop))})
+        """Raises RequestError if the store cannot be reached."""
+        if not await self._repository.put_values({("stop", response_id): dumps(asdict(stop))}):
+            raise store_unavailable("The store cannot be reached, so it may go on.")
 
     async def find_stop(self, response_id: str) -> Stop | None:
-        (value,) = await self._repository.get_values(("stop", response_id))
+        """Return why a response is to end. To look for that keeps its record in a store that
+        forgets what was not used for longest."""
+        value, _ = await self._repository.get_values(
+            ("stop", response_id), ("response", response_id)
+        )
         return None if value is None else Stop(**loads(value))

@@ -41,6 +41,8 @@ RecordName: TypeAlias = tuple[RecordKind, str]
 UNFINISHED = ("queued", "in_progress")
 """Statuses of a background response that still runs."""
 
+NOT_STORED = "The store cannot be reached, so it may not have been stored."
+
 REASONING_ID_PREFIX = "rs_"
 """Prefix of the ids of reasoning items, whose lifetime is not extended by use."""
 
@@ -119,7 +121,11 @@ class InputItems:
 
 
 class ResponseRepository:
-    """The stored responses of one tenant, identified by its tag under each key."""
+    """The stored responses of one tenant, identified by its tag under each key.
+
+    What could not be saved raises RequestError: a client would be told of what is not there. Notes
+    and lifetimes are written as far as the store can be reached.
+    """
 
     def __init__(self, store: Store, keyring: Keyring, tags: Mapping[str, bytes]) -> None:
         self._store = store
@@ -184,12 +190,12 @@ class ResponseRepository:
         await self._put({("owner", name): upstream.encode() for name in ids})
 
     async def save_items(self, items: Mapping[str, bytes]) -> None:
-        await self._put(_item_records(items))
+        await self._save(_item_records(items))
 
     async def save_local(
         self, response_id: str, response: LocalRecord, items: Mapping[str, bytes]
     ) -> None:
-        await self._put({**_item_records(items), ("response", response_id): _packed(response)})
+        await self._save({**_item_records(items), ("response", response_id): _packed(response)})
 
     async def save_upstream(self, response_id: str, response: UpstreamRecord) -> None:
         item_ids = list(response.made)
@@ -199,16 +205,16 @@ class ResponseRepository:
             ("made", name): encoded_id if before in (None, encoded_id) else b""
             for name, before in shown_before
         }
-        await self._put({**values, ("response", response_id): _packed(response)})
+        await self._save({**values, ("response", response_id): _packed(response)})
 
     async def save_compaction(self, name: str, content: bytes) -> None:
-        await self._put({("compaction", name): content})
+        await self._save({("compaction", name): content})
 
     async def find_compaction(self, name: str) -> bytes | None:
         """Return a compaction, and restart its lifetime, as its conversation continues."""
         (content,) = await self._get("compaction", [name])
         if content is not None:
-            await self.save_compaction(name, content)
+            await self.put_values({("compaction", name): content})
         return content
 
     @property
@@ -234,10 +240,14 @@ class ResponseRepository:
         self, values: Mapping[RecordName, bytes], ttl: float | None = None
     ) -> bool:
         """Store values, for `ttl` seconds where that is less than the store's own time. Return
-        whether the store could be reached."""
-        key = self._keyring.primary
+        whether the store could be reached.
+
+        What stands under other keys is deleted: replicas with these in another order would find it.
+        """
+        key, *others = self._keyring.keys
         named = {self._store_key(name, key): value for name, value in values.items()}
-        return await self._store.put(named, ttl)
+        former = [self._store_key(name, other) for name in values for other in others]
+        return await self._store.put(named, ttl) and await self._store.delete(former)
 
     async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
         (value,) = await self._get("conversation", [conversation_id])
@@ -248,7 +258,7 @@ class ResponseRepository:
     ) -> None:
         """Store a conversation, with those of its items that are new."""
         packed = _packed(record)
-        await self._put({**_item_records(items), ("conversation", conversation_id): packed})
+        await self._save({**_item_records(items), ("conversation", conversation_id): packed})
 
     async def extend_conversation(
         self, conversation_id: str, item_ids: Sequence[str], items: Mapping[str, bytes]
@@ -256,6 +266,8 @@ class ResponseRepository:
         """Append items to a conversation as it is now, which may have grown since it was read.
         Return None if it is gone."""
         record = await self.find_conversation(conversation_id)
+        if record is None and self.is_down:
+            raise store_unavailable(NOT_STORED)
         if record is not None:
             record = replace(record, items=list(dict.fromkeys([*record.items, *item_ids])))
             await self.save_conversation(conversation_id, record, items)
@@ -275,10 +287,15 @@ class ResponseRepository:
             values += await self.get_values(*[(kind, name) for name in batch])
         return values
 
-    async def _put(self, values: Mapping[RecordName, bytes]) -> None:
-        key = self._keyring.primary
+    async def _save(self, values: Mapping[RecordName, bytes]) -> None:
+        if not await self._put(values):
+            raise store_unavailable(NOT_STORED)
+
+    async def _put(self, values: Mapping[RecordName, bytes]) -> bool:
         async for batch in in_turns(values.items()):
-            await self._store.put({self._store_key(name, key): value for name, value in batch})
+            if not await self.put_values(dict(batch)):
+                return False
+        return True
 
     def _store_key(self, name: RecordName, key: Key) -> bytes:
         kind, record_id = (part.encode(errors="surrogatepass") for part in name)
