@@ -161,10 +161,10 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
     lost = 0
     place, read = -1, 0  # the chunk that was read last, and how many bytes of it: it only grows
     while lost < LOST_LOOKS:
-        index, chunk = await source.index(), b""
+        index, is_lost = await source.index(), False
         for next_place in index.chunks_after(number) if index is not None else ():
             chunk = await source.chunk(next_place)
-            if chunk is None:
+            if is_lost := chunk is None:
                 break
             fresh = chunk[read:] if next_place == place else chunk
             place, read = next_place, len(chunk)
@@ -172,7 +172,7 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
                 if found > number:
                     number = found
                     yield frame
-        if index is None or chunk is None:
+        if index is None or is_lost:
             lost += 1
             await asyncio.sleep(LOOK_SECONDS)
             continue
