@@ -22,6 +22,7 @@ LIMIT = 1000
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 WORDS = ["<think>", "</think>", "[THINK]", "<|end|>", "<|channel|>", "analysis", "<|message|>"]
 WORDS += [r"\u003c|channel|\u003e", r"\u003c|message|\u003e", r"\u003e", r"\n", "<think "]
+WORDS += ["[reasoning]", "(x)", "**", "<|im_end|>", "THOUGHT:", "ANSWER:"]
 WORDS += ["\\u003c", "think>", "<|constrain|>", "<|start|>", "<channel|>", "<|channel>thought"]
 MARKS = ["`", "a", " ", "\n", "<", "[", "◁think▷", "final"]
 
@@ -55,6 +56,16 @@ BLOCKS = {
         "Here is my thought process: abc",
         "abc",
         "",
+    ),
+    "a phrase after a control token": (
+        "<|begin_of_text|>\nHere are my reasoning steps:\nabc\n[BEGIN FINAL RESPONSE]\nHello",
+        "abc\n",
+        "<|begin_of_text|>\nHello",
+    ),
+    "folded": (
+        "<details><summary>Thinking…</summary>abc</details>Hello",
+        "<summary>Thinking…</summary>abc",
+        "Hello",
     ),
     "harmony of a tool": (
         "Hi<|channel|>analysis to=python <|constrain|>code<|message|>abc<|call|>Hello",
@@ -182,6 +193,10 @@ def split_json(pieces: list[str]) -> str:
         ('{"a": "<think>", "b": "<think>c</think>d"}', '{"a": "<think>", "b": "d"}'),
         (r'{"d": "<think>\\\"b\\\" c</think>e"}', '{"d": "e"}'),
         (r'{"d": "<think>b\\", "e": ["</think>"]}', r'{"d": "<think>b\\", "e": ["</think>"]}'),
+        ('{"d": "[] <think>", "e": "</think>"}', '{"d": "[] <think>", "e": "</think>"}'),
+        ('{"d": ["{x} <think>a</think>b"]}', '{"d": ["{x} b"]}'),
+        ('It is "so {"d": "<think>", "e": "</think>"}', '{"d": "<think>", "e": "</think>"}'),
+        ("{'d': 'a <think>b</think>c', 'e': '<think>'}", "{'d': 'a c', 'e': '<think>'}"),
     ],
 )
 def test_a_block_in_a_string_of_arguments_ends_inside_it(text: str, arguments: str) -> None:

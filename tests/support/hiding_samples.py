@@ -97,6 +97,14 @@ LEGITIMATE = {
     "JSX with attributes": "return (\n  <Thinking size={2} />\n);\nIt goes on.",
     "a tag in a code span": "R1 writes its thoughts between `<think>` and `</think>`.",
     "a closing tag in a code span": "Split at `</think>` and keep the rest.",
+    "tags in bold": "- **<think>**: opens\n- **</think>**: closes\nIt goes on.",
+    "a tag in typographic quotation marks": "It uses the “<think>” tag, or ‘<think>’ or «<think>».",
+    "a tag with a hyphen": "The <think>-tag of R1 opens its thoughts.",
+    "a tag in a table": "|<think>|opens|\n|---|---|\nIt goes on.",
+    "a tag in Chinese": "在<think>标签里模型思考，然后回答。继续。",
+    "a tag in Japanese": "モデルは<think>タグの中で考える。",
+    "a tag in Korean": "모델은 <think>태그 안에서 생각한다.",
+    "a search for tags": "Run grep -o '<think>.*</think>' log.txt to find them.",
     "double backticks": "The tag is ``<think>`x`</think>`` as you see.",
     "tags in a fence": "For example:\n```\n<think>\nI add.\n</think>\nFour.\n```\nIt goes on.",
     "tags in a fence of tildes": "~~~xml\n<think>I add.</think>\n~~~\nIt goes on.",
@@ -110,6 +118,7 @@ LEGITIMATE = {
         "Read [thinking](https://example.com/thinking) and "
         "[reasoning][1].\n\n[1]: https://x.example"
     ),
+    "a link at the start": "[Reasoning](https://example.com/r) is the page you want.",
     "a link's target": "[thinking]: https://example.com/thinking\nIt goes on.",
     "an index": "total = notes[thinking] + d[reasoning]\nIt goes on.",
     "a citation": "As shown [Reasoning, 2024], it goes on.",
@@ -130,6 +139,9 @@ LEGITIMATE = {
     "a switch": "/think and /no_think switch a model's thinking on and off.",
     "a fold": (
         "<details>\n<summary>Show the proof</summary>\nIt is simple.\n</details>\nIt goes on."
+    ),
+    "a fold about thoughts": (
+        "<details>\n<summary>Thought experiments</summary>\nA cat.\n</details>\nIt goes on."
     ),
     "triangles": "◁ back | next ▷ and ◁◁ again.",
     "mathematics": "For $a<b$ and $\\langle t \\rangle$, \\(x<y\\), it goes on.",

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, Self
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
 from abridge.stages.json_tokens import JsonTokens
-from abridge.stages.surroundings import MAX_SPAN, Surroundings
+from abridge.stages.surroundings import CONTROL_MARK, MAX_SPAN, Surroundings
 from abridge.stages.tag_forms import (
     ANY_TAG,
     FORMS,
@@ -36,24 +36,30 @@ from abridge.stages.tag_forms import (
 )
 from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
 
-_STRING_REST = re.compile(r'(?:[^"\\]++|\\.)*+(?=")', re.DOTALL)
-"""The rest of a string of JSON, up to its end."""
+_STRING_REST = {
+    mark: re.compile(rf"(?:[^{mark}\\]++|\\.)*+(?={mark})", re.DOTALL) for mark in "\"'"
+}
+"""The rest of a string of JSON, up to its end, by its quotation mark."""
 
 _NOTABLE = re.compile(f"{STARTERS.pattern}|`|~")
 """What begins a tag, or code."""
 
 _BLANKS = re.compile(r"[\s\ufeff]*+")
+_TOKEN = re.compile(rf"{CONTROL_MARK}[\s\ufeff]*+")
 
 _COMPONENT = re.compile(r"</{0,2}[A-Z][a-z]")
 """A tag as components and types are written in code."""
 
 _OPENS_WORDS = re.compile(r"\w")
 
+_EMPHASIS = re.compile(r"[*_]{1,3}\Z")
+
 _IN_REGEX = re.compile(r"\(?(?:\?:)?\.[*+]|\(\[|\[\^|\[?\\{1,2}[sSw]")
 """What follows a tag in regular expressions."""
 
 _MENTIONED = re.compile(
-    rf"[ \t,;:)\]}}>!?/\"'`，。；：）！？、」》]|\.(?!\.)|\\n|{_IN_REGEX.pattern}"
+    rf"[ \t,;:)\]}}>!?/\"'`|”’»，。；：）！？、」》]|-(?=\w)|\.(?!\.)|\\n|{_IN_REGEX.pattern}"
+    r"|标签|標籤|标记|タグ|태그"
 )
 """What follows a tag within a line that names it."""
 
@@ -323,13 +329,16 @@ class ThinkingFilter:
         """Find the phrase that begins the text, or what may become one."""
         if not self._place.is_start:
             return None
-        blanks = _BLANKS.match(buffer, position)
-        start = position if blanks is None else blanks.end()
-        for form in PHRASES:
-            if (match := form.opening.match(buffer, start)) is not None:
-                return _FoundTag.of(match, form, opens=True)
-        if may_begin_phrase(buffer[start : start + MAX_TAG]):
-            return _FoundTag(start, start, "", PHRASES[0], opens=True, is_certain=False)
+        before = _BLANKS.match(buffer, position)
+        while before is not None:
+            start = before.end()
+            for form in PHRASES:
+                if (match := form.opening.match(buffer, start)) is not None:
+                    return _FoundTag.of(match, form, opens=True)
+            if may_begin_phrase(buffer[start : start + MAX_TAG]):
+                return _FoundTag(start, start, "", PHRASES[0], opens=True, is_certain=False)
+            is_tag = any(pattern.match(buffer, start) for _, _, pattern in TAG_PATTERNS)
+            before = None if is_tag else _TOKEN.match(buffer, start)
         return None
 
     def _counts(
@@ -342,10 +351,14 @@ class ThinkingFilter:
         if is_code is not False:
             return None if is_code is None else False
         if form.place == "any" or (tag.opens and place.is_start):
-            return True
+            may_be_link = tag.text.endswith("]") and not (after or at_end)
+            return None if may_be_link else True
         if not tag.opens:
-            is_named = form.place == "start" and form in self._named
-            return not (self._is_vouched_for or is_named or tag.is_component)
+            was_named = form in self._named
+            if was_named and len(after) < MIN_AFTER and not at_end:
+                return None
+            is_named = form.place == "start" or _is_emphasised(place.line, after)
+            return not (self._is_vouched_for or (was_named and is_named) or tag.is_component)
         return form.place == "line" and _opens_within(tag, place, after, at_end=at_end)
 
 
@@ -435,32 +448,22 @@ class JsonBlockFilter(BlockFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
         self._tokens = JsonTokens()
-        self._last = ""  # the last character that is shown, but for white space
-        self._begins_in_string = False
+        self._quote = ""  # of the string in which the open block begins
         self._escapes = False  # the next character of the open block is escaped
 
     def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text. If so, it counts as shown."""
-        passes = self._tokens.passes(text) and super().passes(text)
-        if passes:
-            self._note_shown(text)
-        return passes
+        """Return whether `feed` would return just this text."""
+        return self._tokens.passes(text) and super().passes(text)
 
     def feed(self, text: str) -> list[TagPiece]:
-        return self._sort_out(super().feed(text))
-
-    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
-        pieces = [*self._sort_out(super()._end(kind)), *self._tokens.end()]
+        pieces = super().feed(text)
         self._count_strays()
         return pieces
 
-    def _sort_out(self, pieces: Iterable[TagPiece]) -> list[TagPiece]:
-        """Sort what is no JSON out of the text that is to be shown."""
-        sorted_out: list[TagPiece] = []
-        for piece in pieces:
-            sorted_out += self._tokens.take(piece.text) if piece.kind == "text" else [piece]
+    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        pieces = [*super()._end(kind), *self._tokens.end()]
         self._count_strays()
-        return sorted_out
+        return pieces
 
     def _count_strays(self) -> None:
         strays, self._tokens.strays = self._tokens.strays, 0
@@ -471,27 +474,31 @@ class JsonBlockFilter(BlockFilter):
     def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag, or the end of the string that the open block begins in."""
         tag, form = super()._next_tag(buffer, position, at_end=at_end), self.open_form
-        if form is None or not self._begins_in_string:
+        if form is None or not self._quote:
             return tag
         begin = position + (self._escapes and position == 0)
-        rest = _STRING_REST.match(buffer, begin, len(buffer) if tag is None else tag.start)
+        rest = _STRING_REST[self._quote].match(
+            buffer, begin, len(buffer) if tag is None else tag.start
+        )
         return tag if rest is None else _FoundTag(rest.end(), rest.end(), "", form, opens=False)
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self.open_form is None:
-            self._note_shown(text)
-        elif text:
+            yield from self._tokens.take(text)
+            return
+        if text:
             goes_on = self._escapes and not text.strip("\\")
             self._escapes = (len(text) - len(text.rstrip("\\")) + goes_on) % 2 == 1
         yield from super()._take_text(text)
 
-    def _note_shown(self, text: str) -> None:
-        self._last = text.rstrip()[-1:] or self._last
+    def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        """Return what was held of a block. What is no JSON is sorted out of what is shown."""
+        taken = super()._take_block(kind)
+        return [*self._tokens.take("".join(p.text for p in taken))] if kind == "text" else taken
 
     def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
         if tag.opens:
-            self._begins_in_string = self._last not in ("", "}", "]")
-            self._escapes = False
+            self._quote, self._escapes = self._tokens.open_quote, False
         elif not tag.text:
             yield from self._take_block("text")
             return
@@ -538,7 +545,13 @@ def _opens_within(tag: _FoundTag, place: Surroundings, after: str, *, at_end: bo
         return False
     follows_name = place.line[-1:].isalnum()
     is_named = _MENTIONED.match(after) is not None or (follows_name and not after[:1].isalnum())
-    return is_line_start or not is_named
+    return is_line_start or not (is_named or _is_emphasised(place.line, after))
+
+
+def _is_emphasised(line: str, after: str) -> bool:
+    """Return whether the same asterisks or underscores stand before and after a tag."""
+    marks = _EMPHASIS.search(line)
+    return marks is not None and after.startswith(marks[0])
 
 
 class _LastParagraph:

@@ -79,6 +79,11 @@ class JsonTokens:
         self._last = ""  # the last character that is shown, but for blanks
         self.strays = 0
 
+    @property
+    def open_quote(self) -> str:
+        """The quotation mark of the string that is open; empty if none is."""
+        return self._quote
+
     def passes(self, text: str) -> bool:
         """Return whether a piece is of a string that goes on after it, so that to take it changes
         nothing."""

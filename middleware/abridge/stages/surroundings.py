@@ -13,14 +13,16 @@ MAX_SPAN = 220
 
 _FENCE = re.compile(r"^[-*+>\d.) \t]*+(`{3,}+(?=[^`\n]*+$)|~{3,}+)([^\n]*+)$", re.MULTILINE)
 
-_START = re.compile(r"(?:[\s\ufeff]|<[|｜][^|｜<>\s]{1,40}[|｜]>)*")
+CONTROL_MARK = r"<[|｜][^|｜<>\s]{1,40}[|｜]>"
+
+_START = re.compile(rf"(?:[\s\ufeff]|{CONTROL_MARK})*")
 """What may stand before a text: blanks, a mark of the byte order, control tokens."""
 
 _RUN = re.compile("`++")
 
 _SPAN = re.compile(r"(?<!`)(`++)(?:(?!\1(?!`)).)*?[^`]\1(?!`)")
 
-_QUOTE = re.compile(r"(?:(?:\A|[\s(\[{=,+:])(['\"])|\\n|\.[*+]\?\)?)(?:\\n){0,4}+\Z")
+_QUOTE = re.compile(r"(?:(?:\A|[\s(\[{=,+:])(['\"])|\\n|\.[*+]\??\)?)(?:\\n){0,4}+\Z")
 """What begins a string of code, up to its line ends; or only those, or what stands before a tag in
 a regular expression."""
 

@@ -264,7 +264,8 @@ PHRASES = (
     # Open WebUI and what imitates it, Dify
     _phrase(
         r"<details(?=[^<>]{0,160}type=\"reasoning\""
-        r"|[^<>]{0,160}>\s{0,8}<summary>\s{0,8}(?:Think|Thought|Reason))[^<>]{0,160}>",
+        r"|[^<>]{0,160}>\s{0,8}<summary>\s{0,8}(?:Thinking|Thought|Reasoning)"
+        r"(?:(?: process)?\W{0,4}<| for\b))[^<>]{0,160}>",
         "</details>",
         "<details",
     ),
