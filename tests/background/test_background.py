@@ -621,9 +621,9 @@ async def test_a_running_one_is_not_forgotten_for_other_traffic(
     gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "SAVE_SECONDS", 0.01)
-    monkeypatch.setattr(run, "LOOK_SECONDS", 0.01)
     upstream = Upstream(paused(gate), answer("chat", stream=False))
-    async with running(upstream, history={"bytes": 30_000}) as app:
+    settings = {"history": {"bytes": 30_000}, "background": {"lease": 0.1}}
+    async with running(upstream, **settings) as app:
         response_id = (await begin_response(app))["id"]
         await until(lambda: bool(upstream.requests))
         for _ in range(30):

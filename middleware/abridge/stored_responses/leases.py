@@ -45,7 +45,9 @@ class Leases:
         self._repository = repository
 
     async def renew(self, response_id: str, seconds: float) -> bool:
-        """Return whether that worked."""
+        """Return whether that worked. A store that forgets what was not used for longest keeps the
+        record as well."""
+        await self._repository.get_values(("response", response_id))
         return await self._repository.put_values({("lease", response_id): b"1"}, seconds)
 
     async def stop(self, response_id: str, stop: Stop) -> None:
@@ -54,9 +56,5 @@ class Leases:
             raise store_unavailable("The store cannot be reached, so it may go on.")
 
     async def find_stop(self, response_id: str) -> Stop | None:
-        """Return why a response is to end. To look for that keeps its record in a store that
-        forgets what was not used for longest."""
-        value, _ = await self._repository.get_values(
-            ("stop", response_id), ("response", response_id)
-        )
+        (value,) = await self._repository.get_values(("stop", response_id))
         return None if value is None else Stop(**loads(value))
