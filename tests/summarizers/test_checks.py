@@ -267,6 +267,56 @@ def test_an_echo_in_a_script_without_blanks() -> None:
     assert written(own, reasoning=reasoning, hidden=reasoning) == (own, "")
 
 
+CHINESE = "用户想知道这座桥能不能承受新的卡车，限重是十二吨，而卡车空载时重九吨。"
+OWN = {"en": BODY, "zh": "我把货物的重量加到车上。结果太重了。"}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("title", "language", "code"),
+    [
+        ("The truck weighs nine tons when it is empty", "en", "echo"),
+        ("Whether the bridge holds the new truck now", "en", "echo"),
+        ("限重是十二吨，而卡车空载时重九吨", "zh", "echo"),
+        ("Ich wiege den Lastwagen mit der Ladung", "en", "language"),
+        ("I'm sorry, but I can't help", "en", "not_a_summary"),
+        ("Leave out what you take back altogether", "en", ""),
+        ("我把货物和车子自己的重量都加在一起再看看它们有没有超过上限所以分两次走", "zh", ""),
+    ],
+)
+def test_words_that_may_not_be_shown_are_no_title_either(
+    title: str, language: str, code: str, size: int
+) -> None:
+    hidden = REASONING if language == "en" else CHINESE
+    checked = {"size": size, "reasoning": hidden, "hidden": hidden, "language": language}
+    made, _, body = written(f"**{title}**\n\n{OWN[language]}", **checked)[0].partition("\n\n")
+    assert body == OWN[language]
+    assert made.startswith("**")
+    assert title not in made
+    alone, failed = written(f"**{title}**", "title", **checked)
+    assert (title in alone, failed) == (False, code)
+    assert bool(alone) is not bool(code)
+
+
+@pytest.mark.parametrize(
+    ("title", "language"),
+    [
+        ("Whether the bridge holds the truck", "en"),
+        ("The load adds another four tons", "en"),
+        ("卡车空载时重九吨", "zh"),
+        ("Lastwagen und Brücke", "en"),
+    ],
+)
+@pytest.mark.parametrize("style", ["auto", "title"])
+def test_a_short_title_in_the_reasonings_own_words_stays(
+    title: str, language: str, style: SummaryStyle
+) -> None:
+    hidden = REASONING if language == "en" else CHINESE
+    body = "" if style == "title" else f"\n\n{OWN[language]}"
+    text = f"**{title}**{body}"
+    assert written(text, style, reasoning=hidden, hidden=hidden, language=language) == (text, "")
+
+
 @given(st.text(alphabet="ab .*\n。[]<`I", max_size=300), st.integers(1, 40))
 def test_no_way_to_split_a_text_changes_it(text: str, size: int) -> None:
     assert written(text, size=size) == written(text, size=10_000)

@@ -26,6 +26,7 @@ from abridge.errors import SummarizerError
 from abridge.lazy_re import lazy_compile
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
 from abridge.summarizers.cleaning import Cleaner
+from abridge.summarizers.form import MAX_PLAIN_TITLE
 
 Code = Literal["loop", "language", "not_a_summary", "echo"]
 
@@ -165,11 +166,15 @@ class Echo:
     def is_in(self, sentence: str) -> bool:
         """Return whether a sentence, with the short ones just before it, repeats the text."""
         text = f"{self._pending} {sentence}"
+        repeats = self.judge(text)
+        self._pending = text if repeats is None else ""
+        return repeats is True
+
+    def judge(self, text: str) -> bool | None:
+        """Return whether a text repeats it by itself, None for one too short to be judged."""
         sequences = list(_sequences(text))
         if len(sequences) < self._least:
-            self._pending = text
-            return False
-        self._pending = ""
+            return None
         return sum(map(self._known.__contains__, sequences)) > MAX_ECHO * len(sequences)
 
 
@@ -286,26 +291,33 @@ class Checks:
 
     def _read_title(self, *, ends: bool) -> str:
         """Return the title that the model wrote, if there is one and it is good. A bold word that
-        begins a sentence is none."""
+        begins a sentence is none. If its words may not be shown, the part fails unless there is
+        text below of which a title can be made."""
         found = TITLE.match(self._text)
         if found is None:
             return ""
-        rest = self._text[found.end() :]
-        if self._is_good_title(found[1]):
-            self._title, self._text = found[1], rest
+        title, rest = found[1], self._text[found.end() :]
+        is_echo = self._hidden.judge(title) is True
+        fault = self._fault_of(title, is_first=True, is_echo=is_echo)
+        if fault is None and self._is_good_title(title):
+            self._title, self._text = title, rest
             return found[0]
-        if rest or ends:
-            self._rejected_title = found[1]
-            self._text = rest if not rest or rest.startswith("\n") else f"{found[1]}{rest}"
+        if fault is not None and ends and not rest:
+            self._fail(fault)
+        elif rest or ends:
+            self._rejected_title = title
+            self._text = rest if not rest or rest.startswith("\n") else f"{title}{rest}"
         return ""
 
     def _is_good_title(self, title: str) -> bool:
         wide = WIDE_RUN.match(title[-1:]) is not None
         return not (
             _BAD_TITLE.match(title)
+            or text_size(title) > MAX_PLAIN_TITLE
             or len(title.split()) > MAX_TITLE_WORDS
             or (len(title.split()) < 2 and not wide)
             or f"**{title}**" in self._style.example
+            or self._instructions.judge(title)
         )
 
     def _sentences(self, *, last: bool) -> Iterator[str]:
@@ -334,7 +346,8 @@ class Checks:
             if times > MAX_TIMES:
                 self._fail("loop")
             return False
-        code = self._fault_of(words, is_first=len(self._times) == 1)
+        is_first, is_echo = len(self._times) == 1, self._hidden.is_in(words)
+        code = self._fault_of(words, is_first=is_first, is_echo=is_echo)
         if code is not None:
             self._fail(code)
         return code is None
@@ -347,13 +360,13 @@ class Checks:
         is_copied = len(key) >= MIN_KEY and key in self._example_key
         return is_of_example or is_copied or self._instructions.is_in(sentence)
 
-    def _fault_of(self, sentence: str, *, is_first: bool) -> Code | None:
+    def _fault_of(self, sentence: str, *, is_first: bool, is_echo: bool) -> Code | None:
         if is_first and _ANSWERS.match(sentence):
             return "not_a_summary"
         written = detect_language(" ".join([self._said, *self._waiting, sentence]))
         if written and self._language and is_another_language(written, self._language):
             return "language"
-        return "echo" if self._hidden.is_in(sentence) else None
+        return "echo" if is_echo else None
 
     def _show(self, sentence: str) -> Iterator[str]:
         """Show a sentence as far as there is room, once the part has its title."""
