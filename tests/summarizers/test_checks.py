@@ -34,13 +34,16 @@ def checks(style: SummaryStyle = "auto", *, hidden: str = "", **more: Any) -> Ch
     return Checks(passage, instructions=instructions, hidden=hidden)
 
 
-def written(text: str, style: SummaryStyle = "auto", size: int = 7, **more: Any) -> tuple[str, str]:
+def written(
+    text: str, style: SummaryStyle = "auto", size: int = 7, stopped: str = "", **more: Any
+) -> tuple[str, str]:
     """Return what is shown of a text that comes in pieces, and the code of its failure."""
     made, shown = checks(style, **more), ""
     for start in range(0, len(text), size):
         shown += made.feed(text[start : start + size])
         if made.is_over:
             break
+    made.stopped = stopped
     shown += made.feed("", last=True)
     return shown, made.failure.code if made.failure else ""
 
@@ -133,6 +136,31 @@ def test_no_sentence_of_a_prompts_example_is_shown(sentence: str, style: Summary
         "The coast road and the motorway, closed on Sunday, are compared; the ferry saves time."
     )
     assert "motorway" in written(f"{TITLE}\n\nThe motorway is closed.", reasoning=routes)[0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{TITLE}\n\nI add. I then look at", f"{TITLE}\n\nI add."),
+        (f"{TITLE}\n\nI add. It is 3.5 and", f"{TITLE}\n\nI add."),
+        (f"{TITLE}\n\nI add. It is done.", f"{TITLE}\n\nI add. It is done."),
+        (f'{TITLE}\n\nI say "yes." Then', f'{TITLE}\n\nI say "yes."'),
+        (f"{TITLE}\n\nI then look at", TITLE),
+        ("**考虑卡车**\n\n我算。然后", "**考虑卡车**\n\n我算。"),
+    ],
+)
+def test_words_after_the_last_sentence_are_left_out_where_the_model_was_stopped(
+    text: str, shown: str, size: int
+) -> None:
+    language = None if text.isascii() else "zh"
+    for stopped, code in {"length": "", "content_filter": "not_a_summary"}.items():
+        assert written(text, size=size, stopped=stopped, language=language) == (shown, code)
+    assert written(text, size=size, language=language) == (text, "")
+
+
+def test_words_of_a_stopped_model_that_are_all_it_said_are_shown() -> None:
+    assert written("I then look at", "concise", stopped="length") == ("I then look at", "")
 
 
 @pytest.mark.parametrize("style", ["auto", "concise", "detailed"])

@@ -43,6 +43,9 @@ class SummarizerUsage:
 
     tokens: Tokens | None = None
     model: str | None = None  # the model that answered
+    stopped: str = ""
+    """Why the model was stopped before it was done: `length`, `content_filter`. Only Abridge's own
+    summarizers say so."""
 
 
 EXTRACTIVE = "extractive"

@@ -308,7 +308,7 @@ class Compactor:
             raise AnsweredOtherwise(())
         profile = PROFILES[request.route.upstream.profile]
         endpoint = ModelEndpoint("", request.model, request.api, profile)
-        return await request.work.run(captured.read, endpoint, self._settings.max_tokens)
+        return await request.work.run(captured.read, endpoint)
 
     async def _ask_writer(self, writer: ModelSummarizer, asking: Asking, body: Json) -> Summary:
         """Have the configured summarizer write the summary, in its own API."""
@@ -321,7 +321,7 @@ class Compactor:
         for turn in history.turns:
             history.drop_reasoning(turn)
         max_tokens, text = self._settings.max_tokens, list[str]()
-        answer = ModelAnswer(endpoint, max_tokens)
+        answer = ModelAnswer(endpoint)
         async for piece in writer.complete(history.sent_body(), max_tokens, answer):
             text += [piece] if isinstance(piece, str) else []
         return _summary("".join(text), answer)
@@ -343,7 +343,7 @@ class CapturedAnswer:
             if len(self._body) > self._limit:
                 raise EventTooLarge(self._limit)
 
-    def read(self, endpoint: ModelEndpoint, max_tokens: int) -> Summary:
+    def read(self, endpoint: ModelEndpoint) -> Summary:
         """Read the summary. Raises SummarizerError and AnsweredOtherwise."""
         start = self._start
         if start is None:
@@ -352,7 +352,7 @@ class CapturedAnswer:
         if start["status"] >= 300:
             last = {"type": "http.response.body", "body": body, "more_body": False}
             raise AnsweredOtherwise((start, last))
-        answer = ModelAnswer(endpoint, max_tokens)
+        answer = ModelAnswer(endpoint)
         answer.start(start["status"], get_header(start["headers"], b"content-type").decode())
         try:
             text = answer.feed(body)

@@ -150,6 +150,8 @@ class GuardedCall:
         while not self._is_over and (piece := await anext(pieces, _END)) is not _END:
             if isinstance(piece, SummarizerUsage):
                 self.usage = checked_usage(piece)
+                if isinstance(self._cleaner, Checks):
+                    self._cleaner.stopped = piece.stopped
             elif isinstance(piece, str):
                 await self._take(str.__getitem__(piece, slice(self._remaining_chars)))
             else:

@@ -249,6 +249,7 @@ class Checks:
         self._room = TOLERANCE * self._style.size
         self.failure: SummarizerError | None = None
         self.is_over = False
+        self.stopped = ""  # why the model was, where it is known before the end of the text
 
     def feed(self, text: str, *, last: bool = False) -> str:
         """Return what of the part may be shown by now; `failure` says if that is all."""
@@ -264,7 +265,7 @@ class Checks:
         shown = "".join(self._read(last=last, ends=ends))
         if loops:
             self._fail("loop")
-        elif last and not self._said and self._times:
+        elif last and (self.stopped == "content_filter" or (not self._said and self._times)):
             self._fail("not_a_summary")
         self.is_over = self.is_over or last
         return shown
@@ -330,10 +331,14 @@ class Checks:
             yield sentence
         if last:
             sentence, self._text = self._text, ""
-            if not (
-                self._times and _OPEN_END.search(sentence)
-            ):  # it was stopped before what follows
+            if not self._is_cut_off(sentence):
                 yield sentence
+
+    def _is_cut_off(self, sentence: str) -> bool:
+        """Return whether the last words lack what was to follow, and are not all of the text."""
+        if self.stopped and (self._title or self._times):
+            return _SENTENCE.match(f"{sentence} ") is None
+        return bool(self._times) and _OPEN_END.search(sentence) is not None
 
     def _passes(self, sentence: str) -> bool:
         """Return whether a sentence may be shown; fail where the whole part may not."""

@@ -11,16 +11,14 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from abridge.config.tables import SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
+from abridge.summarizers.guard import Guard
 from abridge.summarizers.model.answer import MAX_BYTES
 from abridge.summarizers.model.summarizer import ModelSummarizer
-from abridge.summarizers.model.whole_sentences import MAX_SENTENCE, WholeSentences
 from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     CHAT_USAGE,
@@ -106,6 +104,17 @@ async def failure(upstream: Transport, **more: Any) -> tuple[str, SummarizerErro
     except SummarizerError as error:
         return text, error
     pytest.fail(f"It did not fail, but said {text!r}.")
+
+
+async def shown(upstream: Transport, **more: Any) -> tuple[str, str]:
+    """Return what a client is shown of a part, and the code of its failure."""
+    guard, text = Guard(SummarizerSettings()), ""
+    try:
+        async for piece in guard.summarize(summarizer_for(upstream, **more), Passage("why")):
+            text += piece if isinstance(piece, str) else ""
+    except SummarizerError as error:
+        return text, error.code
+    return text, ""
 
 
 STREAMS: dict[str, Callable[[str], list[bytes]]] = {
@@ -357,30 +366,13 @@ async def test_after_a_length_stop_the_last_whole_sentence_is_the_end(
 ) -> None:
     frames = STOPPED[api](f"{TEXT} Then I look at")
     groups = (frames[start : start + at_once] for start in range(0, len(frames), at_once))
-    stream = Stream(*map(b"".join, groups))
-    text, spent = await summarize_once(Upstream(stream), api=api, max_tokens=10)
-    assert text == TEXT
-    assert spent.tokens is not None
-
-
-@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
-async def test_the_length_may_be_that_of_the_extra_body(field: str) -> None:
-    frames = STOPPED["chat"](f"{TEXT} Then I look at")
-    text, _ = await summarize_once(Upstream(Stream(*frames)), extra_body={field: 10})
-    assert text == TEXT
+    assert await shown(Upstream(Stream(*map(b"".join, groups))), api=api) == (TEXT, "")
 
 
 @pytest.mark.parametrize("api", STREAMS)
 async def test_an_ordinary_end_leaves_nothing_out(api: str) -> None:
-    frames = STREAMS[api](f"{TEXT} Then I look at")
-    text, _ = await summarize_once(Upstream(Stream(*frames)), api=api, max_tokens=10)
-    assert text == f"{TEXT} Then I look at"
-
-
-async def test_thinking_counts_towards_the_length() -> None:
-    frames = chat_stream("hm " * 100, f"{TEXT} Then I look at", finish="length")
-    text, _ = await summarize_once(Upstream(Stream(*frames)), max_tokens=100)
-    assert text == TEXT
+    text = f"{TEXT} Then I look at"
+    assert await shown(Upstream(Stream(*STREAMS[api](text))), api=api) == (text, "")
 
 
 @pytest.mark.parametrize("api", STOPPED)
@@ -395,7 +387,19 @@ async def test_a_whole_body_that_was_stopped_ends_with_a_whole_sentence(api: str
     }
     answers["chat"]["choices"][0]["finish_reason"] = "length"
     upstream = Upstream(Stream(json.dumps(answers[api]).encode()), kind="application/json")
-    assert (await summarize_once(upstream, api=api))[0] == TEXT
+    assert await shown(upstream, api=api) == (TEXT, "")
+
+
+REFUSAL = [chunk({"refusal": "No."}), chunk({}, finish="stop"), chunk(usage=CHAT_USAGE), DONE]
+
+
+@pytest.mark.parametrize("said", [f"{TEXT} Then I look at", ""])
+async def test_one_that_is_filtered_or_refused_fails_and_keeps_what_it_said(said: str) -> None:
+    filtered = chat_stream("", said, finish="content_filter")
+    refused = [*([chunk({"content": said})] if said else []), *REFUSAL]
+    for frames in (filtered, refused):
+        told = TEXT if said else ""
+        assert await shown(Upstream(Stream(*frames))) == (told, "not_a_summary")
 
 
 async def test_usage_that_is_not_reported_is_not_invented() -> None:
@@ -548,11 +552,6 @@ EMPTY = [
     pytest.param("chat", chat_stream("", " \n"), id="blanks"),
     pytest.param("chat", chat_stream("I think and think.", ""), id="all thinking"),
     pytest.param("chat", chat_stream("", "<think>I think and"), id="all thinking, inline"),
-    pytest.param(
-        "chat",
-        [chunk({"refusal": "No."}), chunk({}, finish="stop"), chunk(usage=CHAT_USAGE), DONE],
-        id="a refusal",
-    ),
     pytest.param("responses", responses_stream([reasoning_item(0, "I think.")]), id="no message"),
     pytest.param(
         "responses", responses_stream([message_item(0, "<think>I think")]), id="inline, Responses"
@@ -582,69 +581,3 @@ async def test_mock_transports_are_accepted() -> None:
     answer = completion({"content": TEXT})
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=answer))
     assert (await summarize_once(transport))[0] == TEXT
-
-
-def passed_on(pieces: list[str], *, stopped: bool, max_tokens: int = 0) -> list[str]:
-    sentences = WholeSentences(max_tokens)
-    shown = []
-    for piece in pieces:
-        sentences.count(piece)
-        shown.append(sentences.feed(piece))
-    return [*shown, sentences.end("", stopped=stopped)]
-
-
-@pytest.mark.parametrize(
-    ("text", "whole"),
-    [
-        ("I add. I then look at", "I add."),
-        ("I add. It is 3.5 and", "I add."),
-        ("I add. It is done.", "I add. It is done."),
-        ('I say "yes." Then', 'I say "yes."'),
-        ("我算。然后", "我算。"),
-        ("**Adding up**\n\nI then look", "**Adding up**\n\n"),
-        ("I then look at", "I then look at"),
-    ],
-)
-def test_words_after_the_last_sentence_are_left_out(text: str, whole: str) -> None:
-    assert "".join(passed_on(list(text), stopped=True)) == whole
-    assert "".join(passed_on(list(text), stopped=False)) == text
-    assert WholeSentences(10_000).end(text, stopped=True) == whole
-
-
-def test_a_text_of_usual_length_is_not_held_up() -> None:
-    pieces = ["I ", "add ", "the ", "numbers"]
-    assert passed_on(pieces, stopped=False, max_tokens=400) == [*pieces, ""]
-
-
-def test_from_half_of_the_length_on_sentences_are_whole() -> None:
-    pieces = ["word " * 40, "and. So", " it is. And", " then"]
-    shown = passed_on(pieces, stopped=True, max_tokens=101)
-    assert shown == ["word " * 40, "and.", " So it is.", "", ""]
-
-
-def test_thinking_counts() -> None:
-    sentences = WholeSentences(100)
-    sentences.count("hm " * 100)
-    assert sentences.feed("I add. Then") == "I add."
-
-
-@given(
-    text=st.text(alphabet="a. \n。", max_size=400),
-    sizes=st.lists(st.integers(0, 50)),
-    stopped=st.booleans(),
-)
-def test_what_is_held_is_bounded_and_nothing_else_is_lost(
-    text: str, sizes: list[int], *, stopped: bool
-) -> None:
-    pieces, start = list[str](), 0
-    for size in [*sizes, len(text)]:
-        pieces.append(text[start : start + size])
-        start += size
-    shown = "".join(passed_on(pieces, stopped=stopped))
-    assert text.startswith(shown)
-    assert stopped or shown == text
-
-
-def test_a_sentence_without_end_is_passed_on() -> None:
-    shown = passed_on(["word "] * 1000, stopped=False)
-    assert max(map(len, shown)) <= MAX_SENTENCE + 5

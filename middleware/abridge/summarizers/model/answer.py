@@ -16,7 +16,7 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
-    ReasoningDelta,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
     UsageReported,
@@ -24,20 +24,16 @@ from abridge.core.events import (
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import EventTooLarge, SummarizerError
 from abridge.summarizers.model.endpoint import ModelEndpoint
-from abridge.summarizers.model.whole_sentences import WholeSentences
 
 MAX_BYTES = 1 << 20
 """Maximum bytes of one event, or of a body that is not streamed."""
 
 
 class ModelAnswer:
-    """One answer. `ended` is true once its terminal event was read.
+    """One answer. `ended` is true once its terminal event was read; `reason` is why the model
+    stopped, unless it was done."""
 
-    A length stop is an ordinary end. What the model was saying when it was stopped is left out back
-    to the last whole sentence, as far as it has not been returned yet.
-    """
-
-    def __init__(self, endpoint: ModelEndpoint, max_tokens: int) -> None:
+    def __init__(self, endpoint: ModelEndpoint) -> None:
         profile = replace(endpoint.profile, inline_on_responses=False)  # the splitter sees to that
         read = endpoint.api.upstream.translating_reader  # it tells why an answer ended
         display = Display(show_raw=False)
@@ -48,15 +44,14 @@ class ModelAnswer:
         self._body = bytearray()
         self._tokens: Tokens | None = None
         self._model = endpoint.model
-        self._sentences = WholeSentences(max_tokens)
-        self.reason = ""  # why the model stopped, unless it was done
+        self.reason = ""
         self._has_text = False
         self.failed = False  # it broke off
         self.ended = False
 
     @property
     def usage(self) -> SummarizerUsage:
-        return SummarizerUsage(self._tokens, self._model)
+        return SummarizerUsage(self._tokens, self._model, self.reason)
 
     def error(self, code: str, message: str) -> SummarizerError:
         """Build an error that carries the usage reported so far."""
@@ -89,10 +84,10 @@ class ModelAnswer:
         self._collect_text(self._reader.end())
 
     def check(self) -> None:
-        """Raise SummarizerError if the answer broke off or was blank."""
+        """Raise SummarizerError if the answer broke off, or was blank and nobody stopped it."""
         if self.failed:
             raise self.error("upstream_error", "The summarizer model's answer broke off.")
-        if not self._has_text:
+        if not self._has_text and self.reason != "content_filter":
             raise self.error("empty", "The summarizer model returned no text.")
 
     def _read_frames(self, frames: list[bytes]) -> str:
@@ -108,8 +103,8 @@ class ModelAnswer:
         for event in events:
             pieces = self._splitter.feed(event.text) if isinstance(event, ContentDelta) else []
             match event:
-                case ContentDelta(text=written) | ReasoningDelta(text=written):
-                    self._sentences.count(written)
+                case RefusalDelta(refusal=str(refusal)) if refusal:
+                    self.reason = "content_filter"
                 case ResponseStarted(model=str(model)) if model:
                     self._model = model
                 case UsageReported(usage=usage):
@@ -124,6 +119,4 @@ class ModelAnswer:
                     pieces = self._splitter.end()
             text += "".join(piece.text for piece in pieces if piece.kind == "text")
         self._has_text = self._has_text or bool(text.strip())
-        if self.ended:
-            return self._sentences.end(text, stopped=self.reason == "length")
-        return self._sentences.feed(text)
+        return text

@@ -63,12 +63,6 @@ class ModelEndpoint:
         self.profile.drop_rejected(fields, self.model or "")
         return fields | settings.extra_body
 
-    @staticmethod
-    def max_tokens(body: Json, prompt: Prompt) -> int:
-        """Return the most tokens that a request's body allows, as far as that is known."""
-        limits = [body[name] for name in MAX_TOKENS_FIELDS if isinstance(body.get(name), int)]
-        return min(limits, default=prompt.max_tokens)
-
     def make_splitter(self) -> TagSplitter:
         """Create a splitter for inline reasoning that the API's Reader leaves in the text."""
         return MODEL_APIS[self.api.name].make_splitter(self.profile)

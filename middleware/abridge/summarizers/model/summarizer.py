@@ -77,10 +77,8 @@ class ModelSummarizer:
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        prompt = self._prompt(passage)
-        body = self.endpoint.build_body(self._settings, prompt)
-        answer = ModelAnswer(self.endpoint, self.endpoint.max_tokens(body, prompt))
-        return self._call(body, answer)
+        body = self.endpoint.build_body(self._settings, self._prompt(passage))
+        return self._call(body, ModelAnswer(self.endpoint))
 
     def complete(
         self, conversation: Json, max_tokens: int, answer: ModelAnswer
