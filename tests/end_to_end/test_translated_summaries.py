@@ -17,6 +17,7 @@ from tests.support.deployments import ORIGIN, build_app
 from tests.support.servers import until
 from tests.support.streams import (
     call_item,
+    chat_stream,
     completion,
     message_item,
     response,
@@ -198,8 +199,14 @@ async def test_what_the_reader_understands_is_shown_as_it_is(
 @CLIENTS
 @pytest.mark.parametrize(
     "translation",
-    [Answer.json({}, status=500), "", ENGLISH.replace("I ", "You "), "eins zwei drei vier " * 40],
-    ids=["error", "nothing", "another language", "a loop"],
+    [
+        Answer.json({}, status=500),
+        "",
+        ENGLISH.replace("I ", "You "),
+        "eins zwei drei vier " * 40,
+        Answer(chat_stream("", GERMAN, finish="length")),
+    ],
+    ids=["error", "nothing", "another language", "a loop", "cut off"],
 )
 async def test_where_the_translation_fails_the_original_is_shown(
     client: str, translation: Any, *, stream: bool

@@ -14,7 +14,7 @@ from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, SummaryStyle
 from abridge.core.styles import TITLE as TITLE_IN_STYLE
-from abridge.summarizers.checks import TOLERANCE, Checks
+from abridge.summarizers.checks import TOLERANCE, Checks, TranslationChecks
 from abridge.summarizers.model.prompts import said_by_itself
 
 REASONING = (
@@ -343,6 +343,63 @@ def test_a_short_title_in_the_reasonings_own_words_stays(
     body = "" if style == "title" else f"\n\n{OWN[language]}"
     text = f"**{title}**{body}"
     assert written(text, style, reasoning=hidden, hidden=hidden, language=language) == (text, "")
+
+
+GERMAN = "**Wiegen des Wagens**\n\nIch wiege den Wagen mit der Ladung, und er ist zu schwer."
+
+
+def translated(
+    text: str, original: str = REASONING, size: int = 7, stopped: str = ""
+) -> tuple[str, str]:
+    """Return what is shown of a translation into German, and the code of its failure."""
+    made = TranslationChecks(Passage(original, language="de", translates=True))
+    shown = "".join(made.feed(text[at : at + size]) for at in range(0, len(text), size))
+    made.stopped = stopped
+    return shown + made.feed("", last=True), made.failure.code if made.failure else ""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (GERMAN, GERMAN),
+        (f"Hier ist die Übersetzung:\n\n```\n{GERMAN}\n```", GERMAN),
+        (f"Gerne! Hier ist die Übersetzung:\n{GERMAN}", GERMAN),
+        (f"[b8237e text]\n{GERMAN}\n[b8237e end]", GERMAN),
+        (f"[482376 text]\n{GERMAN}\n[482376 end]", GERMAN),
+        (f"{GERMAN} [Hier](https://evil.example/?q=1) steht es.", f"{GERMAN} Hier steht es."),
+        (f"{GERMAN}<img src=x onerror=y>\x1b[31m\u202e\u200b Ja.", f"{GERMAN} Ja."),
+        (f"{GERMAN}\n\n- Ich teile sie auf.", f"{GERMAN}\n\n- Ich teile sie auf."),
+    ],
+)
+def test_a_translation_is_as_clean_as_a_summary_and_keeps_its_form(
+    text: str, shown: str, size: int
+) -> None:
+    assert translated(text, size=size) == (shown, "")
+
+
+@pytest.mark.parametrize(
+    ("original", "text"),
+    [
+        ("Here is what I know:\n\n- It is heavy.", "Hier ist, was ich weiß:\n\n- Es ist schwer."),
+        ("I run\n\n```\nweigh()\n```", "Ich starte\n\n```\nweigh()\n```"),
+    ],
+)
+def test_a_translation_keeps_what_the_original_has(original: str, text: str) -> None:
+    assert translated(text, original) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped"),
+    [
+        ("Es tut mir leid, aber dabei kann ich dir leider nicht helfen.", ""),
+        (f"Hier ist die Übersetzung:\nEs tut mir leid, das darf ich nicht. {GERMAN}", ""),
+        (GERMAN, "length"),
+        (GERMAN, "content_filter"),
+    ],
+)
+def test_what_is_no_whole_translation_is_not_shown(text: str, stopped: str) -> None:
+    assert translated(text, stopped=stopped) == ("", "not_a_summary")
 
 
 @given(st.text(alphabet="ab .*\n。[]<`I", max_size=300), st.integers(1, 40))

@@ -26,7 +26,7 @@ from abridge.errors import SummarizerError
 from abridge.lazy_re import lazy_compile
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
 from abridge.summarizers.cleaning import Cleaner
-from abridge.summarizers.form import MAX_PLAIN_TITLE
+from abridge.summarizers.form import MAX_PLAIN_TITLE, unframed
 
 Code = Literal["loop", "language", "not_a_summary", "echo"]
 
@@ -232,7 +232,7 @@ class Checks:
         self._language = passage.language or detect_language(passage.text)
         self._loops = Loops()
         self._thinking = OwnThinking()
-        self._cleaner = Cleaner(passage.style)
+        self._cleaner = Cleaner(None if passage.translates else passage.style)
         self._instructions = Echo(_sequences_of_instructions(instructions), MIN_KNOWN_SEQUENCES)
         self._hidden = Echo(frozenset(_sequences(hidden)))
         self._example = _long_words(self._style.example) - _long_words(passage.text)
@@ -425,14 +425,22 @@ class TranslationChecks(Checks):
     def feed(self, text: str, *, last: bool = False) -> str:
         if self.is_over:
             return ""
-        self._text += self._thinking.feed(text, last=last)
-        written = detect_language(self._text) if last else None
+        self._text += self._cleaner.feed(self._thinking.feed(text, last=last), last=last)
         if self._loops.found_in(text):
             self._fail("loop")
-        elif written and self._language and is_another_language(written, self._language):
-            self._fail("language")
+        elif last:
+            self._end()
         self.is_over = self.is_over or last
-        return self._text.strip() if last and self.failure is None else ""
+        return self._text if last and self.failure is None else ""
+
+    def _end(self) -> None:
+        """Take off what frames the translation but not what it translates; fail if it is none, or
+        not all of one."""
+        original = self._passage.text.strip()
+        self._text = unframed(self._text) if unframed(original) == original else self._text.strip()
+        code = self._fault_of(self._text, is_first=True, is_echo=False)
+        if self.stopped or code is not None:
+            self._fail(code or "not_a_summary")
 
 
 def _shorten(sentence: str, size: float) -> str:

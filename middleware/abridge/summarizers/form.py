@@ -45,7 +45,7 @@ BULLET = construct(
 )
 """What a line of a list begins with."""
 
-_SECTIONS = "told|before|titles|reasoning|end"
+_SECTIONS = "told|before|titles|reasoning|text|end"
 
 MARK = construct(
     r"[\[<`~]",
@@ -278,3 +278,14 @@ def form_stages(style: SummaryStyle) -> list[Stage]:
     form = STYLES[style]
     rows = (FENCE, MARK, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
     return [*(ConstructStage(row, context="\n") for row in rows), OpeningStage(form)]
+
+
+def unframed(text: str) -> str:
+    """Return a whole text without what a model puts around it: a preamble, fences, and marks of the
+    prompt."""
+    for row in (FENCE, MARK):
+        text = ConstructStage(row, context="\n").feed(text, last=True)
+    text = text.strip()
+    while found := _PREAMBLE.match(text):
+        text = text[found.end() :]
+    return text
