@@ -125,6 +125,27 @@ def test_whitespace_alone_is_never_cut(text: str) -> None:
     assert cuts(text) == []
 
 
+@pytest.mark.parametrize("blank", ["\n", " ", "\n \t", "\u3000"])
+@pytest.mark.parametrize("size", [1, 50, 10_000])
+def test_a_stretch_of_blanks_makes_no_part_of_its_own(blank: str, size: int) -> None:
+    text = f"{blank * 900}I think.{blank * 900}So it is."
+    made = segmenter(tail_chars=0)
+    pieces = (text[start : start + size] for start in range(0, len(text), size))
+    found = [cut for piece in pieces for cut in made.feed(piece)]
+    last = made.end_stretch()
+    assert last is not None
+    assert [cut.text.strip() for cut in (*found, last)] == ["I think.", "So it is."]
+    assert found[0].text.startswith("I think.")
+
+
+def test_blanks_are_not_gathered_where_nothing_follows_them() -> None:
+    made = segmenter()
+    for _ in range(100):
+        assert made.feed("\n" * 1000) == []
+    assert (made.room, made._pieces) == (segmenter().room, [])
+    assert made.end_stretch() is None
+
+
 def test_less_than_the_minimum_is_no_part_and_whitespace_never_counts() -> None:
     assert cuts("a b c d", min_chars=5) == []
     assert cuts("a b c d e", min_chars=5) == ["a b c d e"]
@@ -191,10 +212,12 @@ def test_nothing_is_done_about_a_text_for_which_there_is_room(
 ) -> None:
     made, gathered = segmenter(max_chars=max_chars), list[str]()
     for piece in pieces:
-        fits = text_size(piece) < made.room
+        fits, has_begun = text_size(piece) < made.room, made._length > 0
         found = made.feed(piece)
-        gathered.append(piece)
-        assert not fits or (found == [] and made._pieces[-len(gathered) :] == gathered)
+        kept = piece if has_begun else piece.lstrip()
+        gathered += [kept] if kept else []
+        start = len(made._pieces) - len(gathered)
+        assert not fits or (found == [] and made._pieces[start:] == gathered)
         gathered = gathered if fits else []
 
 

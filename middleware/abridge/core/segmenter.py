@@ -4,7 +4,7 @@ A cut depends on the text alone, never on how it was split into deltas, so that 
 unstreamed answer get the same parts. A cut is due at a size of `part_chars`, the first one at a
 share of it, and is made at the first end of a paragraph after that. If none comes within the slack,
 it is made at the best boundary in the second half of the text: paragraph, then sentence or line,
-then word.
+then word. Blanks before the first word of a passage are left out, so none is of blanks alone.
 
 Sizes are in characters, of which wide ones count `WIDE_CHAR_SIZE`: so a part takes about as many
 tokens in any script, and parts come at a steady pace.
@@ -105,6 +105,9 @@ class Segmenter:
 
     def feed(self, text: str) -> list[Cut]:
         """Add reasoning and return the cuts that are complete."""
+        text = text if self._length else text.lstrip()
+        if not text:
+            return []
         if len(text) > SLICE_CHARS:
             starts = range(0, len(text), SLICE_CHARS)
             slices = (text[start : start + SLICE_CHARS] for start in starts)
@@ -129,7 +132,7 @@ class Segmenter:
             if position is None or text_size(gathered[position:]) < self._rest_size:
                 break
             cuts.append(self._make_cut(gathered[:position]))
-            self._keep(gathered[position:])
+            self._keep(gathered[position:].lstrip())
         return cuts
 
     def end_stretch(self) -> Cut | None:
@@ -150,7 +153,7 @@ class Segmenter:
 
     def begin_stretch(self) -> None:
         """Begin another stretch of the same item."""
-        if self._join().strip():
+        if self._length:
             self._keep(f"{self._join()}\n\n")
 
     def _keep(self, text: str) -> None:
