@@ -290,6 +290,7 @@ _ROWS = (
         "ollama",
         reasoning_in=IN_REASONING,
         summary_is_raw=True,
+        forgets_responses=True,  # docs.ollama.com, openai-compatibility: "stateless"
         returns=ReasoningReturn("reasoning"),
         thinking_off=_EFFORT_OFF,
         apis=ALL_APIS,
