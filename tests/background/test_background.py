@@ -501,9 +501,10 @@ class TestHiding:
             assert "odd" not in (await fetch(app, response["id"])).data.decode()
 
 
-async def test_an_upstream_that_forgets_its_responses_needs_none_of_its_own() -> None:
+@pytest.mark.parametrize("api", ["auto", "responses"])
+async def test_an_upstream_that_forgets_its_responses_needs_none_of_its_own(api: str) -> None:
     upstream = Upstream(answer("responses", stream=True))
-    async with running(upstream, "responses", entry={"profile": "llamacpp"}) as app:
+    async with running(upstream, api, entry={"profile": "llamacpp"}) as app:
         response = await ended(app, (await begin_response(app))["id"])
     assert response["status"] == "completed"
     assert "background" not in upstream.requests[0].json

@@ -28,8 +28,13 @@ OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "So.")]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
-def make(upstream: Upstream, profile: str = "llamacpp", **tables: Any) -> ASGIApp:
-    entry = {"base_url": f"{ORIGIN}/v1", "api": "responses", "profile": profile}
+FORGETFUL = ("deepseek", "llamacpp", "ollama", "transformers")
+
+
+def make(
+    upstream: Upstream, profile: str = "llamacpp", api: str = "auto", **tables: Any
+) -> ASGIApp:
+    entry = {"base_url": f"{ORIGIN}/v1", "api": api, "profile": profile}
     return build_app("sidecar", upstream, writer=Scripted(), upstreams=[entry], **tables)
 
 
@@ -48,12 +53,13 @@ def final_of(answer: Any, *, stream: bool) -> Any:
 
 
 @BOTH
+@pytest.mark.parametrize("api", ["auto", "responses"])
 @pytest.mark.parametrize("summary", [{}, {"reasoning": {"summary": "auto"}}])
 async def test_a_response_is_continued_from_what_is_stored_here(
-    summary: dict[str, Any], *, stream: bool
+    summary: dict[str, Any], api: str, *, stream: bool
 ) -> None:
     upstream = forgetful(stream=stream)
-    app = make(upstream)
+    app = make(upstream, api=api)
     first = final_of(await ask(app, stream=stream, **summary), stream=stream)
     answer = await ask(app, previous_response_id=first["id"], **summary)
     assert answer.status == 200
@@ -63,6 +69,15 @@ async def test_a_response_is_continued_from_what_is_stored_here(
     assert texts[0] == texts[-1] == "Hi"
     assert sent["input"][1]["content"] == OUTPUT[0]["content"]
     assert sent["input"][2]["content"][0]["text"] == "So."
+
+
+@pytest.mark.parametrize("profile", FORGETFUL)
+async def test_every_profile_that_stores_nothing_is_continued(profile: str) -> None:
+    upstream = forgetful(stream=False)
+    app = make(upstream, profile)
+    first = (await ask(app)).json
+    await ask(app, previous_response_id=first["id"])
+    assert "previous_response_id" not in upstream.requests[1].json
 
 
 async def test_another_tenants_response_is_not_found() -> None:
@@ -79,6 +94,12 @@ async def test_nothing_is_stored_that_is_not_to_be() -> None:
     first = (await ask(app, store=False)).json
     answer = await ask(app, previous_response_id=first["id"])
     assert answer.json["error"]["code"] == "previous_response_not_found"
+
+
+async def test_other_apis_bodies_still_pass_unread() -> None:
+    app = make(Upstream(Answer.json({})), limits={"items": 1})
+    messages = {"model": "m", "messages": [USER, USER]}
+    assert (await call(app, "/v1/chat/completions", messages, KEY)).status == 200
 
 
 async def test_elsewhere_upstream_answers_for_what_it_stores() -> None:

@@ -20,6 +20,7 @@ from abridge.pipeline.allowed_models import check_body, chooses_models, must_rea
 from abridge.pipeline.body import BufferedBody, ReserveMemory, buffer_body
 from abridge.pipeline.closed_paths import ClosedPaths
 from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, must_decode, too_large
+from abridge.providers.catalog import PROFILES
 from abridge.work import LIGHT_BYTES, Work
 
 
@@ -49,6 +50,7 @@ class RequestReading:
             or any(route.summary.default != "off" for route in routes)
             or any(route.upstream.changes_requests for route in routes)
         )
+        self._stores = any(PROFILES[each.upstream.profile].forgets_responses for each in routes)
 
     async def read(
         self, api: Api | None, scope: Scope, receive: Receive, reserve: ReserveMemory
@@ -87,9 +89,11 @@ class RequestReading:
 
     def _must_know(self, api: Api | None, scope: Scope) -> bool:
         """Return whether a body must be read, whatever it holds."""
-        return (
-            self._parses_all or must_read(scope) or (api is not None and self._may_translate(api))
-        )
+        if self._parses_all or must_read(scope):
+            return True
+        if api is None:
+            return False
+        return self._may_translate(api) or (self._stores and api.upstream.stores_responses)
 
     async def _must_parse(self, api: Api, scope: Scope, body: bytes) -> bool:
         if self._must_know(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
