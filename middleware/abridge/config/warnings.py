@@ -67,6 +67,16 @@ def _warn_busy_summarizer(settings: Settings) -> Iterator[str]:
             )
 
 
+def _warn_uncalled_summarizer(settings: Settings) -> Iterator[str]:
+    summarizer = settings.summarizer
+    if summarizer.kind != "model" and (summarizer.base_url or summarizer.model):
+        key = "base_url" if summarizer.base_url else "model"
+        yield (
+            f"summarizer.{key}: is set, but summarizer.kind = {summarizer.kind!r} does not call "
+            "it; set kind to 'model'"
+        )
+
+
 def _warn_unreviewed(settings: Settings) -> Iterator[str]:
     review = settings.review
     if review.kind == "none":
@@ -254,6 +264,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_copied_language,
     _warn_busy_summarizer,
+    _warn_uncalled_summarizer,
     _warn_unreviewed,
     _warn_claude_names,
     _warn_missing_credential,
