@@ -321,12 +321,22 @@ class TestReaching:
             findings = await findings_at(url + path)
         assert [each.grade for each in findings if "is Abridge, too" in each.text] == ["note"]
 
-    async def test_a_missing_key_is_a_fault(self) -> None:
-        findings = await findings_for(
-            Server(models=MODELS), {"upstream": {"api_key_env": "NOT_SET"}}
-        )
-        assert findings[-1].grade == "fault"
-        assert "upstreams[].api_key_env" in findings[-1].text
+    async def test_every_missing_key_is_a_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One that nothing would read, too: `abridge serve` would not start."""
+        tables = {
+            "upstream": {"api_key_env": "NOT_SET"},
+            "summarizer": {"api_key_env": "NOT_SET"},
+            "review": {"api_key_env": "NOT_SET"},
+        }
+        findings = await findings_for(Server(models=MODELS), {**tables})
+        assert [each.text.partition(":")[0] for each in findings if each.grade == "fault"] == [
+            "upstreams[0].api_key_env",
+            "summarizer.api_key_env",
+            "review.api_key_env",
+        ]
+        monkeypatch.setenv("NOT_SET", "sk-1")
+        findings = await findings_for(Server(models=MODELS), {**tables})
+        assert not [each for each in findings if each.grade == "fault"]
 
     @pytest.mark.parametrize(("model", "grade"), [("thinker-1", "ok"), ("absent", "note")])
     async def test_whether_the_summarizer_is_listed(self, model: str, grade: str) -> None:

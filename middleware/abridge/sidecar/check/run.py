@@ -14,6 +14,7 @@ from abridge.apis.credentials import Header, credential_header
 from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.config.addresses import other_addresses
+from abridge.config.loading import check_secrets
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings, warn_claude_names
 from abridge.errors import SettingsError
@@ -67,10 +68,12 @@ class Check:
         timeout = min(RESPONSE_TIMEOUT, limits.headers)
         transport = Transport(connect=limits.connect, headers=timeout, idle=timeout)
         try:
+            check_secrets(self.settings)
             async for finding in self._check_servers(transport):
                 yield finding
         except SettingsError as error:
-            yield Finding("settings", str(error), "fault")
+            for line in str(error).splitlines():
+                yield Finding("settings", line, "fault")
         finally:
             await transport.aclose()
 
@@ -151,18 +154,17 @@ class Check:
 
     def _target_for(self, route: Route, transport: httpx.AsyncBaseTransport) -> CheckTarget:
         upstream = route.upstream
-        url, setting = upstream.base_url or "", "--key-env"
-        variable = self.key_env if route.client_credential else None
-        if upstream.api_key_env is not None:
-            variable = upstream.api_key_env
-            setting = f"upstreams[].api_key_env (of {upstream.name!r})"
+        variable = upstream.api_key_env
+        if variable is None and route.client_credential:
+            variable = self.key_env
 
         def make_header(key: bytes) -> Header:
             return credential_header(
                 key, PROFILES[upstream.profile], UPSTREAM_APIS.get(upstream.api)
             )
 
-        return CheckTarget.with_key(url, transport, variable, setting, make_header)
+        url = upstream.base_url or ""
+        return CheckTarget.with_key(url, transport, variable, "--key-env", make_header)
 
     def _model_to_probe(self, route: Route, reached: ReachResult) -> str | None:
         """Return a model to probe an upstream with, by upstream's name: one that would be routed
