@@ -131,7 +131,7 @@ class TestPipe:
 
     def test_it_prints_the_next_commands(self, output: str) -> None:
         assert "abridge serve --upstream http://127.0.0.1:8000/v1\n" in output
-        assert "abridge demo --serve\n" in output
+        assert "abridge demo --serve --port 8400\n" in output
 
 
 async def check_thinking(address: str, model: str) -> None:

@@ -48,7 +48,7 @@ INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge in front of it su
 
 NEXT_COMMANDS = """\
 # To try curl or a client on this model:
-abridge demo --serve
+abridge demo --serve --port 8400
 
 # In front of a model of your own:
 abridge serve --upstream http://127.0.0.1:8000/v1
