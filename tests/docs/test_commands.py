@@ -6,7 +6,8 @@
   `abridge` by the real command line, with the settings that its flags, the variables set before it
   and the page's own file make; the lines shown below `abridge serve` are the ones it prints, and
   `abridge profiles` and `abridge demo` are run;
-  `curl` with Abridge's address is run against `abridge demo --serve`, and has to succeed;
+  `curl` with Abridge's address is run against `abridge demo --serve`, and has to succeed; that of
+  docs/hiding.md with the page's own settings, too;
   `pip` by the extras and groups of pyproject.toml; `python -m` by the module it names;
   others, such as `kubectl`, by no more than the program that they run after a `--`, since they are
   not here or would change the machine.
@@ -23,6 +24,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib.util
 import json
 import re
@@ -56,10 +58,15 @@ from tests.docs.pages import (
     blocks,
     blocks_of,
     name_of,
+    texts_of,
     with_readers_own,
     without_fences,
 )
-from tests.support.sidecar import environment
+from tests.support.servers import serve as serve_app
+from tests.support.servers import unused_address
+from tests.support.sidecar import environment, sidecar
+from tests.support.streams import chat_stream
+from tests.support.upstream import Answer, Upstream
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWN_FILE = re.compile(r"\b(?:deploy|docs|grafana|middleware|tests)/[\w./-]*\w")
@@ -187,8 +194,8 @@ def check_curl(command: Command, arguments: list[str], folder: Path, demo: str) 
 
 
 def check_pip(command: Command, arguments: list[str], folder: Path, demo: str) -> None:
-    for extra in re.findall(r"\.\[([\w,]+)\]|asgi-abridge\[([\w,]+)\]", " ".join(arguments)):
-        names = set("".join(extra).split(","))
+    for extra in re.findall(r"\.\[([\w,]+)\]", " ".join(arguments)):
+        names = set(extra.split(","))
         assert names <= PROJECT["project"]["optional-dependencies"].keys()
     for option, value in pairwise(arguments):
         assert option != "--group" or value in PROJECT["dependency-groups"]
@@ -286,6 +293,31 @@ def test_a_command_that_is_wrong_is_found(text: str, demo: str, tmp_path: Path) 
     block = Block(ROOT / "README.md", 1, "console", f"$ {text}\n")
     with pytest.raises((AssertionError, ValueError, click.ClickException, AbridgeError)):
         check_all(commands_of(block), tmp_path, demo)
+
+
+@needs_curl
+@pytest.mark.parametrize("has_summarizer", [True, False])
+async def test_hiding_goes_as_its_page_says(
+    demo: str, tmp_path: Path, *, has_summarizer: bool
+) -> None:
+    page, file = "docs/hiding.md", tmp_path / OUR_FILE
+    curl = next(text for text in texts_of(page, "console") if text.startswith("$ curl"))[2:]
+    written = "**Planning the oven**\n\nI work out when each dish has to go in."
+    async with serve_app(Upstream(Answer(chat_stream("", written)))) as summarizer:
+        other = summarizer if has_summarizer else unused_address()
+        text = texts_of(page, "toml")[0].replace("http://127.0.0.1:8000", demo)
+        file.write_text(text.replace("http://127.0.0.1:8001", other))
+        async with sidecar("--config", str(file)) as running:
+            hidden, raw = [
+                json.loads(await asyncio.to_thread(run, ("sh", "-c", command), tmp_path))
+                for command in (with_readers_own(curl, url) for url in (running.url, demo))
+            ]
+    reasoning = hidden["output"][0]
+    assert reasoning["content"] == []
+    assert bool(reasoning["summary"]) == has_summarizer != ("summary_error" in reasoning)
+    shown, (thought,) = json.dumps(hidden, ensure_ascii=False), raw["output"][0]["content"]
+    for words in re.findall(r"[^.\n]{30,}", thought["text"]):
+        assert words not in shown
 
 
 def check_all(found: Iterable[Command], tmp_path: Path, demo: str) -> None:
