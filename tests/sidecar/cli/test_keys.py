@@ -37,18 +37,19 @@ def test_the_key_alone_is_on_standard_output(path: Path) -> None:
 def test_each_limit_is_an_option(path: Path) -> None:
     limits = {name: number for number, name in enumerate(Limits.model_fields, 1)}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
-    options += ["--models=a*, b", "--models=c", "--team=red", "--expires=2027-01-31"]
+    options += ["--models=a*, b", "--models=c", "--team=red", "--expires=2099-01-31"]
     invoke("add", "alice", *options, "--file", str(path))
     (key,) = load_keys(path).keys.values()
     assert (key.models, key.team) == (("a*", "b", "c"), "red")
     assert {name: getattr(key, name) for name in limits} == limits
     assert key.expires is not None
-    assert key.expires.isoformat() == "2027-01-31T00:00:00+00:00"
+    assert key.expires.isoformat() == "2099-01-31T00:00:00+00:00"
 
 
 def test_keys_are_listed_with_their_limits_and_without_digests(path: Path) -> None:
     invoke("add", "alice", "--rate", "60", "--models", "a*", "--file", str(path))
-    invoke("add", "bob", "--expires", "2020-01-31", "--file", str(path))
+    invoke("add", "bob", "--expires", "2099-01-31", "--file", str(path))
+    path.write_text(path.read_text().replace("2099", "2020"))
     result = invoke("list", "--file", str(path))
     heading, alice, bob = result.stdout.splitlines()
     assert heading.split() == ["name", "team", "limits", "expires", "models"]
@@ -94,6 +95,10 @@ def test_the_settings_say_which_file(path: Path, tmp_path: Path) -> None:
         (("add", "a b", "--file", "keys"), "name: must be at most 64 letters"),
         (("add", "a", "--models", "m,", "--file", "keys"), "models.1: "),
         (("add", "a", "--expires", "soon", "--file", "keys"), "--expires: got 'soon'; must be"),
+        (
+            ("add", "a", "--expires", "2020-01-31", "--file", "keys"),
+            "--expires: got '2020-01-31'",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_one_line(

@@ -195,10 +195,14 @@ def _parse_expiry(text: str | None) -> datetime | None:
     """Parse a day or time, which is UTC unless it says otherwise, or days. Raises InvalidInput."""
     if text is None:
         return None
+    now = datetime.now(UTC)
     try:
-        return parse_expiry(text, datetime.now(UTC))
+        expires = parse_expiry(text, now)
     except (ValueError, OverflowError):
         raise InvalidInput(
             f"--expires: got {text!r:.80}; must be a day such as 2027-01-31, a time such as "
             "2027-01-31T12:00:00Z, or a number of days such as 90d"
         ) from None
+    if expires <= now:
+        raise InvalidInput(f"--expires: got {text!r:.80}; must be in the future")
+    return expires
