@@ -140,8 +140,9 @@ class SummarizerError(AbridgeError):
     """A summarizer call gave no summary.
 
     `code` is `timeout`, `upstream_error`, `empty`, `withheld`, one of `summarizers.checks`, or your
-    own, up to 32 lowercase letters and underscores. Clients may see the message. `spent` and
-    `model` are what the call still reported.
+    own, up to 32 lowercase letters and underscores. Clients may see the message. Notes
+    (`add_note`) on an error of Abridge's own are for the log alone. `spent` and `model` are what
+    the call still reported.
     """
 
     def __init__(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,7 +12,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from abridge.http.transport import Transport
+from abridge.http.transport import Transport, os_error_text
 from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
 from tests.support.servers import HANG, Listener, Peer, Script, listen, soon, unused_address
@@ -69,13 +71,15 @@ def says(data: bytes, then: Act) -> Act:
 
 
 async def test_nobody_listens(transport: Transport) -> None:
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(httpx.ConnectError) as raised:
         await send_request(transport, get(unused_address()))
+    assert os_error_text(raised.value) == os.strerror(errno.ECONNREFUSED)
 
 
 async def test_no_such_host(transport: Transport) -> None:
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(httpx.ConnectError) as raised:
         await send_request(transport, get("http://host.invalid"))
+    assert f"[{os_error_text(raised.value)}]" in str(raised.value)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "x\\y"])

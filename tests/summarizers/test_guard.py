@@ -191,6 +191,20 @@ async def test_an_exception_of_our_own_is_named_in_the_log_but_never_quoted(
     assert warnings(caplog) == ["summarizer scripted failed: ValueError"]
 
 
+async def test_a_note_on_a_failure_of_our_own_is_for_the_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    noted = SummarizerError("upstream_error", "It is away.")
+    noted.add_note("127.0.0.1:9: refused")
+    assert str(await error(guard(), noted)) == "It is away."
+    cause = "summarizer scripted failed: It is away. (upstream_error)"
+    assert warnings(caplog) == [f"{cause}; 127.0.0.1:9: refused"]
+    caplog.clear()
+    with pytest.raises(SummarizerError):  # notes on a user's error may quote anything
+        await written(guard(), UserSummarizer(Scripted(noted)))
+    assert warnings(caplog) == [cause]
+
+
 async def test_a_call_has_a_total_timeout() -> None:
     failed = await error(guard(timeout=0.01), SPENT, "So ", asyncio.Event())
     assert (failed.code, failed.spent) == ("timeout", SPENT.tokens)

@@ -17,10 +17,12 @@ body), ReadError, RemoteProtocolError, and LocalProtocolError for an invalid req
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from socket import gaierror
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
@@ -84,6 +86,17 @@ class HttpResponse:
         written so is read as the next: all of it where another transport sends."""
         if isinstance(self.body, _ResponseBody):
             self.body.write_at_once = write_at_once
+
+
+def os_error_text(error: BaseException | None) -> str | None:
+    """Return the operating system's message in an error, None if there is none."""
+    while error is not None:
+        if isinstance(error, ConnectionError) and error.errno:
+            return os.strerror(error.errno)
+        if isinstance(error, gaierror):
+            return error.strerror
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class Transport(httpx.AsyncBaseTransport):

@@ -294,9 +294,12 @@ def _explain(
     """Return a failure as the client may see it, and its cause for the log."""
     if isinstance(error, SummarizerError):
         failure = _as_reported(error)
-        cause = _in_one_line(f"{failure} ({failure.code})")
-        if _is_users(call, summarizer) and call.is_quoted_in(cause):
+        cause = f"{failure} ({failure.code})"
+        if not _is_users(call, summarizer):
+            cause = "; ".join([cause, *getattr(error, "__notes__", ())])
+        elif call.is_quoted_in(_in_one_line(cause)):
             cause = type(error).__name__
+        cause = _in_one_line(cause)
     elif isinstance(error, TimeoutError):
         failure = SummarizerError("timeout", "The summarizer took too long.")
         cause = _describe(call, summarizer, error) if error.args else "it took too long"

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -544,6 +545,7 @@ async def test_a_call_that_cannot_be_made(raised: Exception, code: str, words: s
     text, error = await failure(httpx.MockTransport(refuse))
     assert (text, error.code, error.model) == ("", code, "small-1")
     assert words in str(error)
+    assert error.__notes__ == [f"{urlsplit(BASE).netloc}: {type(raised).__name__}"]
     assert "secret" not in str(error)
 
 

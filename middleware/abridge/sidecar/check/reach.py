@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +17,7 @@ from abridge.config.addresses import other_addresses, without_version
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
 from abridge.http.asgi import Inflater, can_inflate
+from abridge.http.transport import os_error_text
 
 Grade = Literal["ok", "note", "fault"]
 
@@ -125,7 +125,7 @@ def describe_error(error: httpx.TransportError) -> str:
     """Describe an error, with the operating system's message if there is one."""
     if isinstance(error, httpx.TimeoutException):
         return "did not answer in time"
-    reason = _os_error_text(error) or _bracketed_end(str(error))
+    reason = os_error_text(error) or _bracketed_end(str(error))
     failure = "cannot be reached" if isinstance(error, httpx.ConnectError) else "breaks off"
     return f"{failure}: {reason}"
 
@@ -134,14 +134,6 @@ def _bracketed_end(text: str) -> str:
     """Return what stands in brackets at the end of a text, all of it if nothing does."""
     inner = text.partition("[")[2] if text.endswith("]") else ""
     return inner[:-1] or text
-
-
-def _os_error_text(error: BaseException | None) -> str | None:
-    while error is not None:
-        if isinstance(error, ConnectionError) and error.errno:
-            return os.strerror(error.errno)
-        error = error.__cause__ or error.__context__
-    return None
 
 
 @dataclass(slots=True, frozen=True)

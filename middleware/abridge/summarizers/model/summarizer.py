@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from secrets import token_hex
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -19,7 +20,8 @@ from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
-from abridge.errors import EventTooLarge
+from abridge.errors import EventTooLarge, SummarizerError
+from abridge.http.transport import os_error_text
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
@@ -103,15 +105,11 @@ class ModelSummarizer:
                         yield text
             finally:
                 await response.aclose()
-        except httpx.TimeoutException:
-            raise answer.error("timeout", "The summarizer model took too long.") from None
-        except httpx.ConnectError:
-            message = "The summarizer model could not be reached."
-            raise answer.error("upstream_error", message) from None
-        except (httpx.HTTPError, EventTooLarge):
-            answer.break_off()
-            message = "The call to the summarizer model broke off."
-            raise answer.error("upstream_error", message) from None
+        except (httpx.HTTPError, EventTooLarge) as error:
+            failure = _failure(answer, error)
+            cause = os_error_text(error) or type(error.__cause__ or error).__name__
+            failure.add_note(f"{urlsplit(self.endpoint.url).netloc}: {cause}")
+            raise failure from None
         answer.check()
         yield answer.usage
 
@@ -142,6 +140,16 @@ class ModelSummarizer:
             content=dumps(body),
             extensions={"timeout": httpx.Timeout(self._settings.timeout).as_dict()},
         )
+
+
+def _failure(answer: ModelAnswer, error: Exception) -> SummarizerError:
+    """Return the failure of a call, as a client may see it."""
+    if isinstance(error, httpx.TimeoutException):
+        return answer.error("timeout", "The summarizer model took too long.")
+    if isinstance(error, httpx.ConnectError):
+        return answer.error("upstream_error", "The summarizer model could not be reached.")
+    answer.break_off()
+    return answer.error("upstream_error", "The call to the summarizer model broke off.")
 
 
 def _body_stream(response: httpx.Response) -> httpx.AsyncByteStream:
