@@ -8,6 +8,7 @@ import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat import request as chat
+from abridge.apis.messages import request as messages
 from abridge.apis.params import PARAMS
 from abridge.apis.responses import request as responses
 from abridge.errors import RequestError
@@ -382,6 +383,41 @@ def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: s
 )
 def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
     assert refused_param(lambda: responses.read_request(body)) == param
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"input": 5}, "'input': expected a string or an array."),
+        ({"input": [{"role": "user", "content": 5}]}, "expected a string or an array."),
+        ({"input": "x", "tool_choice": 5}, "'tool_choice': expected a string or an object."),
+        ({"input": "x", "tools": "y"}, "'tools': expected an array."),
+        ({"input": "x", "text": "y"}, "'text': expected an object."),
+        ({"input": "x", "background": "yes"}, "Invalid type for 'background': 'yes'."),
+        (
+            {"input": "x", "tool_choice": "foo"},
+            "Invalid value: 'foo'. Supported values are: ",
+        ),
+        ({"input": "x", "reasoning": {"summary": True}}, "Invalid value: true. Supported"),
+        ({"input": "x", "reasoning": {"summary": 1}}, "Invalid value: 1. Supported"),
+    ],
+)
+def test_the_error_says_all_that_a_field_takes(body: Json, words: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        responses.read_request(body)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("read", "body"),
+    [
+        (chat.read_request, {"messages": [{"role": "user", "content": 5}]}),
+        (messages.read_request, {"messages": [{"role": "user", "content": 5}]}),
+    ],
+)
+def test_so_it_does_of_a_messages_content(read: Any, body: Json) -> None:
+    with pytest.raises(RequestError, match="content': expected a string or an array"):
+        read(body)
 
 
 def test_a_missing_field_is_reported() -> None:

@@ -282,6 +282,11 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
+def spelled(value: Any) -> str:
+    """Return the beginning of a value for a message, in which true is no Python's `True`."""
+    return dumps(value).decode() if isinstance(value, bool | None) else f"{value!r:.80}"
+
+
 def packed(value: Any) -> bytes:
     """Serialize for storage.
 

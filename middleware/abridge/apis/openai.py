@@ -246,7 +246,9 @@ def read_tool_choice(
     choice = body.get("tool_choice")
     if choice is None or choice in CHOICE_MODES:
         return ToolChoice(choice) if choice else None
-    entry = check_object(choice, "tool_choice")
+    if isinstance(choice, str):
+        raise invalid_value_error(choice, "tool_choice", CHOICE_MODES)
+    entry = check_object(choice, "tool_choice", or_string=True)
     if entry.get("type") != "allowed_tools":
         return ToolChoice("required", tuple(read_names(entry, "tool_choice")))
     allowed, param = _read_fields(entry, "allowed_tools", "tool_choice", spell)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from abridge.apis.json import dumps, nested_value, set_nested
+from abridge.apis.json import dumps, nested_value, set_nested, spelled
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
@@ -33,7 +33,7 @@ def require_object(holder: Json, key: str, param: str = "") -> Json:
 
 
 def require_list(holder: Json, key: str, param: str = "") -> list[Any]:
-    return _check(holder.get(key), _name(key, param), list)
+    return check_list(holder.get(key), _name(key, param))
 
 
 def require_string(holder: Json, key: str, param: str = "") -> str:
@@ -55,8 +55,14 @@ def read_flag(holder: Json, key: str, param: str = "") -> bool:
     return holder.get(key) is not None and _check(holder[key], _name(key, param), bool)
 
 
-def check_object(value: Any, param: str) -> Json:
-    return _check(value, param, dict)
+def check_object(value: Any, param: str, *, or_string: bool = False) -> Json:
+    """Return a value that is an object. `or_string`: the client may send a string as well, which is
+    read elsewhere; here and in the next."""
+    return _check(value, param, dict, or_string=or_string)
+
+
+def check_list(value: Any, param: str, *, or_string: bool = False) -> list[Any]:
+    return _check(value, param, list, or_string=or_string)
 
 
 def check_string(value: Any, param: str) -> str:
@@ -68,12 +74,15 @@ def read_arguments(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else dumps(value).decode()
 
 
-def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tuple[Json, str]]:
+def iter_objects(
+    value: Any, param: str, *, dotted: bool = False, or_string: bool = False
+) -> Iterator[tuple[Json, str]]:
     """Yield the objects in a list, each with its name; nothing if there is no list.
 
     The name is spelled `input[0]` as OpenAI does or, if `dotted`, `messages.0` as Anthropic does.
     """
-    for index, entry in enumerate([] if value is None else _check(value, param, list)):
+    listed = [] if value is None else check_list(value, param, or_string=or_string)
+    for index, entry in enumerate(listed):
         name = f"{param}.{index}" if dotted else f"{param}[{index}]"
         yield check_object(entry, name), name
 
@@ -81,7 +90,8 @@ def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tu
 def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:
     listed = ", ".join(map(repr, supported))
     told = f" Supported values are: {listed}." if listed else ""
-    return RequestError(f"Invalid value: {value!r:.80}.{told}", param=param, code="invalid_value")
+    message = f"Invalid value: {spelled(value)}.{told}"
+    return RequestError(message, param=param, code="invalid_value")
 
 
 def damaged_error(param: str) -> RequestError:
@@ -97,7 +107,7 @@ def _name(key: str, param: str) -> str:
     return f"{param}.{key}" if param else key
 
 
-def _check(value: Any, param: str, expected: type[T]) -> T:
+def _check(value: Any, param: str, expected: type[T], *, or_string: bool = False) -> T:
     if isinstance(value, expected):
         return value
     if value is None:
@@ -106,8 +116,9 @@ def _check(value: Any, param: str, expected: type[T]) -> T:
             param=param,
             code="missing_required_parameter",
         )
+    others = "a string or " if or_string else ""
     raise RequestError(
-        f"Invalid type for '{param}': expected {_TYPE_NAMES[expected]}.",
+        f"Invalid type for '{param}': expected {others}{_TYPE_NAMES[expected]}.",
         param=param,
         code="invalid_type",
     )
@@ -156,7 +167,7 @@ PARAMS: Mapping[str, Param] = {
     "modalities": Param(essential=True, no_effect=(["text"], [])),
     "functions": Param(essential=True, no_effect=([],)),
     "function_call": Param(essential=True, no_effect=("auto", "none")),
-    "background": Param(essential=True, no_effect=(False,)),
+    "background": Param(essential=True, no_effect=(False,), types=_FLAG),
     "mcp_servers": Param(essential=True, no_effect=([],)),
     "inference_geo": Param(essential=True, no_effect=("global",)),
     "context_edits": Param(no_effect=({}, {"edits": []})),
@@ -258,7 +269,7 @@ def check_value(value: Any, param: Param, key: str) -> None:
     for entry in entries:
         if param.types and type(entry) not in param.types:
             raise RequestError(
-                f"Invalid type for '{key}': {entry!r:.80}.", param=key, code="invalid_type"
+                f"Invalid type for '{key}': {spelled(entry)}.", param=key, code="invalid_type"
             )
     if param.minimum is not None and value < param.minimum:
         raise RequestError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, objects, spelled, string
 from abridge.apis.params import invalid_value_error
 from abridge.core.conversation import Json
 from abridge.core.language import parse_language
@@ -65,7 +65,7 @@ def check_language(value: object, param: str) -> str:
         return parse_language(value if isinstance(value, str) else "")
     except ValueError as error:
         raise RequestError(
-            f"Invalid value: {value!r:.80}. It {error}.", param=param, code="invalid_value"
+            f"Invalid value: {spelled(value)}. It {error}.", param=param, code="invalid_value"
         ) from None
 
 

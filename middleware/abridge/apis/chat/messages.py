@@ -135,7 +135,7 @@ def read_parts(content: Any, param: str) -> list[MessagePart]:
     """Read the parts of a content; thinking chunks are left out."""
     if content is None or isinstance(content, str):
         return [TextPart(content)] if content else []
-    chunks = iter_objects(content, param)
+    chunks = iter_objects(content, param, or_string=True)
     return [_read_part(chunk, name) for chunk, name in chunks if chunk.get("type") != "thinking"]
 
 

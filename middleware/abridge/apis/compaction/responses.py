@@ -21,7 +21,7 @@ from abridge.apis.compaction.form import (
 )
 from abridge.apis.display import Display
 from abridge.apis.effort import CONFIGURATION_UPDATE
-from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, string
+from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, spelled, string
 from abridge.apis.openai import mint_id
 from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
@@ -182,7 +182,7 @@ def _read_threshold(body: Json) -> int | None:
         if threshold is not None:
             param = f"{CONTEXT_MANAGEMENT}[{index}].compact_threshold"
             raise RequestError(
-                f"Invalid value for '{param}': {threshold!r:.80}. Expected a number of tokens.",
+                f"Invalid value for '{param}': {spelled(threshold)}. Expected a number of tokens.",
                 param=param,
                 code="invalid_value",
             )

@@ -221,7 +221,7 @@ def read_blocks(content: Any, param: str, names: ToolNames) -> list[MessagePart]
         return [TextPart(content)] if content else []
     return [
         part
-        for block, name in iter_objects(content, param, dotted=True)
+        for block, name in iter_objects(content, param, dotted=True, or_string=True)
         for part in _read_block(block, name, names)
     ]
 

@@ -10,11 +10,11 @@ from abridge.apis.json import dumps, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
+    check_list,
     check_string,
     invalid_value_error,
     iter_objects,
     read_arguments,
-    require_list,
     require_object,
     require_string,
 )
@@ -60,7 +60,7 @@ TEXT_TYPES = ("input_text", "output_text", "text")
 def read_parts(content: Any, param: str) -> list[MessagePart]:
     if content is None or isinstance(content, str):
         return [TextPart(content)] if content else []
-    return [_read_part(part, name) for part, name in iter_objects(content, param)]
+    return [_read_part(part, name) for part, name in iter_objects(content, param, or_string=True)]
 
 
 def _read_part(part: Json, param: str) -> MessagePart:
@@ -149,7 +149,7 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     if items is None and any(map(body.get, REFERENCE_FIELDS)):
         return
-    for item, param in iter_objects(require_list(body, "input"), "input"):
+    for item, param in iter_objects(check_list(items, "input", or_string=True), "input"):
         if item.get("type") not in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
             yield _read_item(item, param, names)
 
