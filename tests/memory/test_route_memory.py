@@ -356,7 +356,7 @@ def test_a_missing_package_is_named(
         open_shared_store("redis://localhost", RING, ttl=TTL)
     name = package.partition(".")[0]
     assert str(raised.value) == (
-        f"history.store: needs the package {name}, which comes with asgi-abridge[redis]"
+        f"history.store: needs the package {name}; pip install '.[redis]' in Abridge's repository"
     )
 
 

@@ -185,7 +185,7 @@ def require_extra(extra: str, key: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         raise SettingsError(
-            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
+            f"{key}: needs the package {package}; pip install '.[{extra}]' in Abridge's repository"
         ) from None
 
 

@@ -144,8 +144,8 @@ def test_a_missing_extra_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch
     result = CliRunner().invoke(main, words, env=ON)
     assert result.exit_code == 2
     assert result.stderr == (
-        "Error: ABRIDGE_TRACING__ENABLED: needs the package opentelemetry, which comes with "
-        "asgi-abridge[otel]\n"
+        "Error: ABRIDGE_TRACING__ENABLED: needs the package opentelemetry; pip install "
+        "'.[otel]' in Abridge's repository\n"
     )
 
 

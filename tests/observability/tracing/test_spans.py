@@ -640,7 +640,8 @@ class TestWithout:
         with pytest.raises(SettingsError) as raised:
             create_tracing(Settings.model_validate({"tracing": ON}))
         assert str(raised.value) == (
-            "tracing.enabled: needs the package opentelemetry, which comes with asgi-abridge[otel]"
+            "tracing.enabled: needs the package opentelemetry; pip install '.[otel]' in "
+            "Abridge's repository"
         )
 
     def test_nothing_is_imported_if_tracing_is_off(self) -> None:
