@@ -147,7 +147,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         ("[server]\nhost = 1\n", f"{FILE}:2: server.host: got 1; must be text"),
         (
             "[server]\nport = true\n",
-            f"{FILE}:2: server.port: got True; must not be true or false",
+            f"{FILE}:2: server.port: got true; must not be true or false",
         ),
         ("[server]\nport = 70000\n", f"{FILE}:2: server.port: got 70000; must be at most 65535"),
         ("[server]\nworkers = 0\n", f"{FILE}:2: server.workers: got 0; must be more than 0"),
@@ -159,6 +159,32 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             '[history]\nanonymous = "some"\n',
             f"{FILE}:2: history.anonymous: got 'some'; must be true or false, or 'loopback'",
+        ),
+        # values that can match nothing
+        *(
+            (
+                f'[server]\nallowed_hosts = ["{host}"]\n',
+                f"{FILE}:2: server.allowed_hosts[0]: {got}must be a host name or a glob of such, ",
+            )
+            for host, got in (
+                ("http://name", ""),
+                ("name:8400", "got 'name:8400'; "),
+                ("name/v1", "got 'name/v1'; "),
+                ("name.", "got 'name.'; "),
+                ("", "got ''; "),
+            )
+        ),
+        *(
+            (
+                f'[server]\nallowed_origins = ["{origin}"]\n',
+                f"{FILE}:2: server.allowed_origins[0]: {got}must be an origin or a glob of such, ",
+            )
+            for origin, got in (
+                ("app.example.com", "got 'app.example.com'; "),
+                ("https://app.example.com/", ""),
+                ("https://*.example.com/app", ""),
+                ("app.example.com/*", "got 'app.example.com/*'; "),
+            )
         ),
         # values that there are not
         (
@@ -349,6 +375,11 @@ def test_an_address_in_place_of_a_name_is_not_repeated_with_other_mistakes(tmp_p
         ("ABRIDGE_UPSTREAMS", "http://127.0.0.1:9/v1", "must be a list of tables: "),
         ("ABRIDGE_UPSTREAMS", '[{"base_url": "x"}]', "upstreams[0].base_url: must be an http or"),
         ("ABRIDGE_SUMMARY__ALLOW", "concise", "got 'concise'; must be a list, such as [\"conci"),
+        (
+            "ABRIDGE_SUMMARY__ALLOW",
+            "auto, concise",
+            'got \'auto, concise\'; must be a list, such as ["auto", "concise"]',
+        ),
     ],
 )
 def test_a_mistake_in_a_variable_is_said_by_its_name(

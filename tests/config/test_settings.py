@@ -109,8 +109,8 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             {"summarizer": {"base_url": "http://x/v1/responses/"}},
             "summarizer.base_url: must be the address without /responses",
         ),
-        ({"summary": {"grace": False}}, "summary.grace: got False; must not be true or false"),
-        ({"limits": {"body": True}}, "limits.body: got True; must not be true or false"),
+        ({"summary": {"grace": False}}, "summary.grace: got false; must not be true or false"),
+        ({"limits": {"body": True}}, "limits.body: got true; must not be true or false"),
         (
             {"summary": {"default": "auto", "allow": ["concise"]}},
             "summary.default: 'auto' is not one of summary.allow",
@@ -414,6 +414,22 @@ class TestCredentials:
             Settings.model_validate({"upstreams": [{"forward_headers": [name]}]})
 
 
+def test_names_and_origins_that_can_match_are_taken() -> None:
+    hosts = ["name", "*.internal", "*", "abridge.*", "bücher.example"]
+    origins = [
+        "https://a.example:8443",
+        "http://[::1]:8500",
+        "*",
+        "*.example.com",
+        "app://*",
+        "null",
+    ]
+    server = Settings.model_validate(
+        {"server": {"allowed_hosts": hosts, "allowed_origins": origins}}
+    ).server
+    assert (list(server.served_hosts), list(server.allowed_origins)) == (hosts, origins)
+
+
 @pytest.mark.parametrize(
     ("tables", "line"),
     [
@@ -421,6 +437,7 @@ class TestCredentials:
         ({"upstreams": [{"base_url": "nowhere"}]}, "upstreams[0].base_url: must be an http"),
         ({"sumary": {}}, "sumary: there is no such setting"),
         ({"server": {"workers": 2, "page": True}}, "server.workers: must be 1 with server.page"),
+        ({"server": {"admin_port": 8400}}, "server.admin_port: is 8400; must differ from"),
     ],
 )
 def test_settings_made_in_code_fail_with_the_command_lines_line(

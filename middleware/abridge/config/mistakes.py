@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from abridge.apis.json import spelled
 from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import SIZE
 from abridge.config.sources import UPSTREAMS_VARIABLE, KeyPath, spell_key, variable_of
@@ -212,7 +213,7 @@ def _tell(path: KeyPath, text: str, value: Any) -> Mistake:
     hint = _hint(text, value)
     if not path or _may_be_secret(path, value):
         return Mistake(path, f"{text}{hint}")
-    return Mistake(path, f"got {value!r:.80}; {text}{hint}")
+    return Mistake(path, f"got {spelled(value)}; {text}{hint}")
 
 
 def _may_be_secret(path: KeyPath, value: Any) -> bool:
@@ -237,7 +238,8 @@ def _requirement(detail: ErrorDetails, path: KeyPath, field: FieldInfo | None) -
     if kind == "tuple_type" and field is not None and _table_of(field) is not None:
         return LIST_OF_TABLES.format(spell_key(path))
     if kind == "tuple_type" and isinstance(value, str) and not _may_be_secret(path, value):
-        return f'must be a list, such as ["{value:.40}"]'
+        words = '", "'.join(word.strip() for word in f"{value:.40}".split(","))
+        return f'must be a list, such as ["{words}"]'
     if kind not in REQUIREMENTS:
         return detail["msg"].replace("Input should be", "must be")
     text = REQUIREMENTS[kind].format(**detail.get("ctx", {}))

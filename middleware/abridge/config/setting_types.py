@@ -42,6 +42,11 @@ STORE_SCHEMES = (
 SQL_SCHEMES = ("postgresql", "postgres")
 """Those of a database that can hold the ledger, as a store can."""
 
+_HOST_GLOB = re.compile(r"[^/:\s]+(?<!\.)")
+
+_ORIGIN_GLOB = re.compile(r"null|[^/*\s]*+\*[^/\s]*+|[^/:\s]++://[^/\s]++")
+"""One that begins with a scheme, or whose first star may match it, and has no path."""
+
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
@@ -185,6 +190,20 @@ def _check_model_glob(value: str) -> str:
     return value
 
 
+def _check_host_glob(value: str) -> str:
+    if not _HOST_GLOB.fullmatch(value):
+        raise ValueError("must be a host name or a glob of such, without scheme, port and path")
+    return value
+
+
+def _check_origin_glob(value: str) -> str:
+    if not _ORIGIN_GLOB.fullmatch(value):
+        raise ValueError(
+            "must be an origin or a glob of such, without a path: https://app.example.com"
+        )
+    return value
+
+
 def _check_size(value: Any) -> Any:
     """Check a size in words: pydantic reads its beginning alone."""
     if isinstance(value, str) and not _SIZE.fullmatch(value):
@@ -215,6 +234,10 @@ LedgerAddress = Annotated[str, AfterValidator(_check_ledger_address)]
 PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
 
 ModelGlob = Annotated[str, AfterValidator(_check_model_glob)]
+
+HostGlob = Annotated[str, AfterValidator(_check_host_glob)]
+
+OriginGlob = Annotated[str, AfterValidator(_check_origin_glob)]
 
 HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
 

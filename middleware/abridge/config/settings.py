@@ -127,7 +127,7 @@ class Settings(Table):
         self._routes = tuple(routes)
         if not wrong:
             wrong = [line for place in enumerate(routes) for line in self._contradictions(*place)]
-            wrong += self._find_wrong_workers()
+            wrong += self._find_wrong_servers()
             if self.ledger.url == "store" and not self.history.is_shared:
                 wrong.append("ledger.url: 'store' needs an address in history.store")
         if wrong:
@@ -204,7 +204,9 @@ class Settings(Table):
         if spares and any(entry.base_url is None for entry in self.upstreams):
             yield f"{key}: needs upstreams with a base_url"
 
-    def _find_wrong_workers(self) -> Iterator[str]:
+    def _find_wrong_servers(self) -> Iterator[str]:
+        if self.server.admin_port and self.server.admin_port == self.server.port:
+            yield f"server.admin_port: is {self.server.port}; must differ from server.port"
         if self.server.workers > 1 and self.server.page:
             yield "server.workers: must be 1 with server.page, which shows a single process"
         if self.server.workers > 1 and not hasattr(signal, "pthread_sigmask"):

@@ -26,8 +26,10 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     Characters,
+    HostGlob,
     LedgerAddress,
     ModelGlob,
+    OriginGlob,
     PathGlob,
     PositiveSeconds,
     ProfileName,
@@ -72,11 +74,13 @@ class ServerSettings(Table):
     page: bool = False
     """Whether to serve the page at `/abridge`. It shows recent exchanges, without their content, to
     anyone who can reach the port."""
-    allowed_hosts: Several[str] | None = None
-    """Globs of the host names by which clients may address the server, besides `localhost` and IP
-    addresses. Not set: no others on loopback and for the page, all names elsewhere."""
-    allowed_origins: Several[str] = ()
-    """Globs of the origins of other web sites that may send requests from a browser."""
+    allowed_hosts: Several[HostGlob] | None = None
+    """Globs of the host names, without port, by which clients may address the server, besides
+    `localhost` and IP addresses. Not set: no others on loopback and for the page, all names
+    elsewhere."""
+    allowed_origins: Several[OriginGlob] = ()
+    """Globs of the origins (`https://app.example.com`) of other web sites that may send requests
+    from a browser."""
     keys_file: str | None = None
     """The file with the keys that clients need; `abridge keys` writes it. Not set: clients need
     none."""
@@ -283,16 +287,16 @@ class HistorySettings(Table):
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
     Valkey: `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `ssl_*` options in
     its query. For sentinels it is `redis-sentinel://host:26379,host:26379/service/0`, for a cluster
-    `redis+cluster://host:6379,host:6379`. An address needs `seal_keys_env` and `pip install
-    'asgi-abridge[redis]'`."""
+    `redis+cluster://host:6379,host:6379`. An address needs `seal_keys_env` and
+    `pip install '.[redis]'`."""
     ttl: PositiveSeconds = 3600.0
     """How long they are stored after the conversation last continued."""
     bytes: Size = 64 * MiB
     """How much the store `memory` holds, including the overhead of its entries."""
     seal_keys_env: str | None = None
     """The environment variable that holds the sealing keys, `id:base64 of 32 bytes` separated by
-    commas: the first one seals, and all of them open. Needs `pip install 'asgi-abridge[seal]'`. Can
-    be set only in the general table."""
+    commas: the first one seals, and all of them open. Needs `pip install '.[seal]'`. Can be set
+    only in the general table."""
     seal_ttl: PositiveSeconds = 30 * 86400.0
     """The age up to which sealed reasoning is accepted."""
     tenant: TenantRule = "credential"
@@ -372,8 +376,8 @@ class LedgerSettings(Table):
 
     url: LedgerAddress | None = None
     """The address of the ledger: one that `history.store` takes, `store` for the one it has, or a
-    PostgreSQL's (`postgresql://user@host:5432/database`), which needs `pip install
-    'asgi-abridge[postgres]'`. Not set: there is no ledger."""
+    PostgreSQL's (`postgresql://user@host:5432/database`), which needs
+    `pip install '.[postgres]'`. Not set: there is no ledger."""
     url_env: str | None = None
     """The environment variable that holds the address, if it contains a password."""
     retention: Annotated[PositiveSeconds, Field(le=36_525 * 86400.0)] = 400 * 86400.0
@@ -476,4 +480,4 @@ class TracingSettings(Table):
     """
 
     enabled: bool = False
-    """Whether each request is a span. Needs `pip install 'asgi-abridge[otel]'`."""
+    """Whether each request is a span. Needs `pip install '.[otel]'`."""
