@@ -326,6 +326,11 @@ def test_words_that_may_not_be_shown_are_no_title_either(
     assert bool(alone) is not bool(code)
 
 
+def test_a_short_title_may_name_what_the_reasoning_names() -> None:
+    text = f"**判断这座桥能不能承受卡车**\n\n{OWN['zh']}"
+    assert written(text, reasoning=CHINESE, hidden=CHINESE, language="zh") == (text, "")
+
+
 @pytest.mark.parametrize(
     ("title", "language"),
     [

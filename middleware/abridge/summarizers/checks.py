@@ -49,6 +49,9 @@ TITLE_SENTENCES = 2
 
 MAX_TITLE_WORDS = 10
 
+MIN_COPIED_TITLE = 32
+"""The size of a title from which it may copy the reasoning: shorter ones name what that names."""
+
 LOOP_PERIOD = 48
 """The most words, or characters of scripts without blanks, that a loop repeats."""
 
@@ -298,7 +301,7 @@ class Checks:
         if found is None:
             return ""
         title, rest = found[1], self._text[found.end() :]
-        is_echo = self._hidden.judge(title) is True
+        is_echo = text_size(title) >= MIN_COPIED_TITLE and self._hidden.judge(title) is True
         fault = self._fault_of(title, is_first=True, is_echo=is_echo)
         if fault is None and self._is_good_title(title):
             self._title, self._text = title, rest
