@@ -185,6 +185,11 @@ class TestTheEndpoint:
         assert answer.status == 200
         assert LONG in texts(sent(upstream))
 
+    async def test_a_string_is_a_conversation_as_well(self) -> None:
+        upstream = Model()
+        await ask(bridge(upstream), TASK["content"], path=COMPACT)
+        assert sent(upstream)[0]["content"] == TASK["content"]
+
     async def test_an_empty_conversation_is_refused(self) -> None:
         answer = await ask(bridge(Model()), [], path=COMPACT)
         assert (answer.status, answer.json["error"]["param"]) == (400, "input")

@@ -9,12 +9,12 @@ import pytest
 
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.items import id_prefix
+from abridge.apis.responses.messages import read_input_items
 from abridge.stored_responses.references import (
     is_same_item,
     item_not_found,
     minted_id,
     previous_not_found,
-    read_input_items,
     referenced_id,
     remove_minted_ids,
 )

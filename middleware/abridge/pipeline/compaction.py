@@ -30,6 +30,7 @@ from abridge.apis.compaction.responses import (
 )
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, objects, string
+from abridge.apis.responses.messages import read_input_items
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw
@@ -60,7 +61,7 @@ from abridge.pipeline.request_translation import as_items, translate_body
 from abridge.pipeline.steps import RequestDraft
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
-from abridge.stored_responses.references import CONVERSATION, PREVIOUS_RESPONSE_ID, read_input_items
+from abridge.stored_responses.references import CONVERSATION, PREVIOUS_RESPONSE_ID
 from abridge.stored_responses.rewriting import RewritingApp
 from abridge.stored_responses.storage import FinishedResponse, NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer

@@ -17,11 +17,11 @@ from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.credentials import Header, move_key
 from abridge.apis.json import objects
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.messages import read_input_items
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
-from abridge.stored_responses.references import read_input_items
 
 
 @dataclass(slots=True, frozen=True)

@@ -18,6 +18,7 @@ from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
 from abridge.apis.params import require_list
 from abridge.apis.responses.items import id_prefix
+from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -334,14 +335,6 @@ def _upstream_ids(body: Json) -> Iterator[tuple[str, int | None]]:
         name = referenced_id(item) or loaded_id(item)
         if name and not is_minted(name):
             yield name, index
-
-
-def read_input_items(body: Json) -> list[Any]:
-    """Return the items of a request's input; a string is a message of the user."""
-    value = body.get("input")
-    if isinstance(value, str):
-        return [{"role": "user", "content": value}]
-    return value if isinstance(value, list) else []
 
 
 def read_conversation_id(body: Json) -> str:

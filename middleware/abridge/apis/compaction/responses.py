@@ -25,6 +25,7 @@ from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, s
 from abridge.apis.openai import mint_id
 from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
+from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.token_counters import estimate_tokens
@@ -162,7 +163,7 @@ def _read_request(body: Json) -> tuple[Json, str]:
 def _write_request(body: Json, prompt: str, max_tokens: int) -> Json:
     """Return the request for the summary: the same conversation, so that what is cached of it
     holds, with the prompt at its end."""
-    items = objects(body.get("input"))
+    items = objects(read_input_items(body))
     unanswered = set(open_calls(items))
     conversation = [item for index, item in enumerate(items) if index not in unanswered]
     asked = {name: value for name, value in body.items() if name not in LEFT_OUT}

@@ -139,6 +139,14 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
         yield message
 
 
+def read_input_items(body: Json) -> list[Any]:
+    """Return the items of a request's input; a string is a message of the user."""
+    value = body.get("input")
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return value if isinstance(value, list) else []
+
+
 def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
     instructions = body.get("instructions")
     if instructions:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from abridge.apis.json import dumps, objects, packed, string
+from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.client_shares import ClientShares
 from abridge.core.conversation import Json
 from abridge.sidecar.websocket.events import Create
-from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID, read_input_items
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 
 REMEMBERED_BYTES = 128 << 20
 """Bytes of conversations that all connections remember together; one client gets its share."""
