@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pkgutil
+import threading
 from base64 import b64encode
 from typing import Any, ClassVar
 
@@ -14,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
+from tests.stored_responses.conversations import fail_once
 from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_responses, frames
 from tests.support.deployments import ORIGIN, build_app
@@ -322,6 +325,37 @@ class TestTheThreshold:
         assert answer.status == 200
         assert [item["type"] for item in answer.json["output"]] == ["message"]
         assert LONG in texts(sent(upstream))
+
+    async def test_one_that_cannot_be_kept_costs_no_answer(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        upstream = Model()
+        fail_once(monkeypatch, "put")
+        answer = await ask(bridge(upstream), WORK, **self.at(1000))
+        assert [item["type"] for item in answer.json["output"]] == ["message"]
+        assert LONG in texts(sent(upstream))
+        assert "a conversation was not compacted" in caplog.text
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            "abridge.pipeline.compaction:dumps",
+            "abridge.pipeline.steps:StepContext.may_have_envelopes",
+        ],
+    )
+    async def test_a_long_one_is_searched_and_written_in_the_thread(
+        self, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        work, threads = pkgutil.resolve_name(place), list[threading.Thread]()
+
+        def note_thread(*arguments: Any) -> Any:
+            threads.append(threading.current_thread())
+            return work(*arguments)
+
+        monkeypatch.setattr(place.replace(":", "."), note_thread)
+        await ask(bridge(Model()), [TASK, said(LONG * 5), said(LONG)], **self.at(1000))
+        assert len(threads) > 1
+        assert threading.main_thread() not in threads
 
     @pytest.mark.parametrize("threshold", [0, -1, "many", 1.5, True])
     async def test_a_threshold_that_is_none_is_refused(self, threshold: Any) -> None:
@@ -652,6 +686,15 @@ class TestFailures:
     async def test_no_summary_is_an_error(self, summary: Answer) -> None:
         answer = await ask(bridge(Model(summary)), WORK, path=COMPACT)
         assert (answer.status, answer.json["error"]["type"]) == (502, "server_error")
+
+    async def test_one_that_cannot_be_kept_can_be_asked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fail_once(monkeypatch, "put")
+        app = bridge(Model())
+        answer = await ask(app, WORK, path=COMPACT)
+        assert (answer.status, answer.json["error"]["code"]) == (503, "store_unavailable")
+        assert (await ask(app, WORK, path=COMPACT)).status == 200
 
     async def test_messages_has_its_own_form_of_errors(self) -> None:
         upstream = Model(Answer.json({"error": {"message": "busy"}}, 503))

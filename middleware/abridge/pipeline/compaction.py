@@ -216,16 +216,16 @@ class Compactor:
         if await request.work.run(self._is_long, resolved.body, threshold):
             try:
                 answer = await self._compact(asking, resolved.body)
-            except (AnsweredOtherwise, SummarizerError) as failure:
+            except (AnsweredOtherwise, RequestError, SummarizerError) as failure:
                 _log.warning("a conversation was not compacted: %s", type(failure).__name__)
         if answer is None or not answer.blob:
-            await self._ask(_with_body(request, body, request.scope), upstream, endpoints)
+            await self._ask(await _with_body(request, body, request.scope), upstream, endpoints)
             return
         item = compaction_item(answer.blob)
         body["input"] = [*read_input_items(body), item]
 
         async def ask(scope: Scope, receive: Receive, send: Send) -> None:
-            shorter = _with_body(request, body, scope)
+            shorter = await _with_body(request, body, scope)
             await self._ask(shorter, upstream, Endpoints(endpoints.app, receive, send))
 
         merged, limit = request.usage_mode() == "merged", self._event_limit
@@ -298,7 +298,7 @@ class Compactor:
         """Have the model that the request names write the summary."""
         request, captured = asking.request, CapturedAnswer(self._event_limit)
         endpoints = replace(asking.endpoints, send=captured.take)
-        inner = _inner_request(request, body)
+        inner = await _inner_request(request, body)
         try:
             await self._ask(inner, asking.upstream, endpoints)
         except (UpstreamBroken, EventTooLarge) as broken:
@@ -402,7 +402,7 @@ async def _send(asking: Asking, whole: Json, *, streams: bool) -> None:
     await asking.endpoints.send({"type": "http.response.body", "body": data, "more_body": False})
 
 
-def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
+async def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
     """Return the request for a summary, with a record of its own, which nobody gets."""
     scope = scope_of_read_answer({**request.scope, TRACE: None, EARLY_HEAD: None})
     scope["headers"] = [*drop_headers(scope["headers"], {CALL_HEADER}), (CALL_HEADER, b"summary")]
@@ -412,13 +412,13 @@ def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
     record = scope[RECORD] = Record.start(scope)
     record.id = Record.get(request.scope).id  # errors name the request by it
     record.note_target(request.api.name, request.route.upstream.name, request.model)
-    inner = _with_body(request, body, scope)
+    inner = await _with_body(request, body, scope)
     return replace(inner, compacts=False, wish=None, drops_state="compacted")
 
 
-def _with_body(request: ApiRequest, body: Json, scope: Scope) -> ApiRequest:
+async def _with_body(request: ApiRequest, body: Json, scope: Scope) -> ApiRequest:
     """Return a request with another body."""
-    data = dumps(body)
+    data = await request.work.run(dumps, body)
     request.buffered.reserve(len(data))
     return replace(
         request,

@@ -209,7 +209,7 @@ async def open_compactions(draft: RequestDraft, context: StepContext) -> Request
     """Put what a compaction of Abridge's holds in the place of what it stands for."""
     api, memory = context.request.api, context.turn_memory
     form = api.compaction
-    if form is None or not context.may_have_envelopes(draft):
+    if form is None or not await context.work.run(context.may_have_envelopes, draft):
         return draft
     found = await context.work.run(form.find, draft.body)
     if found is None:
