@@ -129,8 +129,18 @@ def test_the_summarizers_tokens_have_the_price_of_its_model(
 
 @pytest.mark.parametrize(("by", "amount"), [("upstream", "1.25"), ("model", "0.05")])
 def test_a_compaction_has_the_price_of_the_model_that_wrote_it(by: str, amount: str) -> None:
-    made = CompactionRecord(by, "ok", Tokens(1_000_000, 0))
+    call = record(model="small" if by == "model" else "big", upstream_tokens=Tokens(1_000_000, 0))
+    made = CompactionRecord(by, "ok", [call])
     assert prices(**MODEL).price_of(record(model="big", compaction=made)) == Decimal(amount)
+
+
+def test_all_that_was_sent_for_a_compaction_counts_and_only_what_was_reported_is_told() -> None:
+    reported = record(outcome="ok", upstream_tokens=Tokens(10, 5, 15))
+    estimated = record(outcome="failed", chunks=8, request_bytes=80)
+    made = CompactionRecord("upstream", calls=[reported, estimated])
+    used = record(outcome="ok", upstream_tokens=Tokens(3, 4, 7), compaction=made)
+    assert tokens_of(used) == 15 + 28 + 7
+    assert made.tokens == Tokens(10, 5, 15)
 
 
 def test_a_price_needs_a_unit() -> None:

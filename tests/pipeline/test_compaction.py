@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from tests.stored_responses.conversations import fail_once
 from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_responses, frames
+from tests.support.counters import total
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.messages_checker import check_error
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
@@ -768,10 +769,25 @@ async def test_the_metrics_count_compactions_and_what_they_cost() -> None:
     }
     assert found == {"ok": 2.0, "empty": 1.0}
     assert registry.get_sample_value("abridge_streams_open", {"api": "None"}) is None
-    spent = sum(
-        sample.value
-        for metric in registry.collect()
-        for sample in metric.samples
-        if sample.name == "abridge_summarizer_tokens_total" and sample.labels["type"] == "input"
-    )
-    assert spent == 2700
+    assert total(registry, "summarizer_tokens_total", type="input") == 2700
+
+
+@pytest.mark.parametrize(
+    "summary", [completion(""), completion("x" * 200_001), completion(SUMMARY)]
+)
+async def test_what_a_compaction_in_vain_cost_is_counted(summary: Answer) -> None:
+    """Also where the answer to the shorter conversation is asked for elsewhere, once more."""
+
+    class Server(Model):
+        def answer(self, request: ReceivedRequest) -> Answer:
+            answer = super().answer(request)
+            is_busy = answer is self.other and request.path.startswith("/busy")
+            return Answer.json({"error": {"message": "busy"}}, 503) if is_busy else answer
+
+    busy = {"name": "busy", "base_url": f"{ORIGIN}/busy/v1", "api": "chat", "fallback": ["other"]}
+    other = {"name": "other", "base_url": f"{ORIGIN}/v1", "api": "chat", "models": ["none"]}
+    registry = CollectorRegistry()
+    app = build_app("sidecar", Server(summary), upstreams=[busy, other], registry=registry)
+    assert (await ask(app, WORK, **TestTheThreshold.at(1000))).status == 200
+    assert total(registry, "summarizer_tokens_total", type="input") == 1800
+    assert total(registry, "summaries_total", style="compaction") == 1

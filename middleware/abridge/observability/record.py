@@ -12,13 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from random import getrandbits
 from typing import Protocol
 
 from starlette.types import Scope
 
 from abridge.core.hidden import HiddenCount
-from abridge.core.usage import Tokens
+from abridge.core.usage import Tokens, add_tokens
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path
 from abridge.memory.policy import HistoryChanges
@@ -77,7 +78,12 @@ class CompactionRecord:
 
     summarizer: str  # who wrote it: `upstream` or `model`
     outcome: str = "failed"  # as in the metrics
-    tokens: Tokens = NO_TOKENS
+    calls: list[Record] = field(default_factory=list)  # of the requests for a summary
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that were reported."""
+        return reduce(add_tokens, (call.upstream_tokens for call in self.calls), NO_TOKENS)
 
 
 class AdmittedRequest(Protocol):

@@ -40,14 +40,13 @@ class Prices:
         What only some of its models cost is counted, where the others have no price.
         """
         own: Names = (record.response_model, record.model)
-        spent = [(own, _of_model(record))]
+        spent: list[tuple[Names, Tokens]] = [
+            ((call.response_model, call.model), _of_model(call)) for call in _calls_of(record)
+        ]
         if record.summarizer_tokens.input or record.summarizer_tokens.output:
             by = self._summarizer.model if self._summarizer.kind == "model" else record.summarizer
             writers = own if self._summarizer.kind == "upstream" else (by,)
             spent.append((writers, record.summarizer_tokens))
-        if (made := record.compaction) is not None:
-            writers = (self._summarizer.model,) if made.summarizer == "model" else own
-            spent.append((writers, made.tokens))
         amounts = [self._price(names, tokens) for names, tokens in spent]
         known = [amount for amount in amounts if amount is not None]
         return sum(known, Decimal()) if known else None
@@ -84,10 +83,13 @@ class _ModelPrices:
 
 def tokens_of(record: Record) -> int:
     """Return the tokens that a request used: its model's and the summarizer's."""
-    used = _reported(_of_model(record))
-    if record.compaction is not None:
-        used += _reported(record.compaction.tokens)
+    used = sum(_reported(_of_model(call)) for call in _calls_of(record))
     return used + _reported(record.summarizer_tokens)
+
+
+def _calls_of(record: Record) -> list[Record]:
+    """Return the record, and those of the requests that were sent to compact its conversation."""
+    return [record, *(record.compaction.calls if record.compaction is not None else ())]
 
 
 def _of_model(record: Record) -> Tokens:

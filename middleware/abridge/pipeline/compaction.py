@@ -50,7 +50,7 @@ from abridge.http.asgi import (
     with_header_list,
 )
 from abridge.memory.registry import MemoryRegistry
-from abridge.observability.record import NO_TOKENS, RECORD, TRACE, CompactionRecord, Record
+from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record
 from abridge.pipeline.answers.compacted import ShownCompaction
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.early_head import EARLY_HEAD, send_head_early
@@ -217,6 +217,8 @@ class Compactor:
             try:
                 answer = await self._compact(asking, resolved.body)
             except (AnsweredOtherwise, RequestError, SummarizerError) as failure:
+                if Record.get(request.scope).outcome == "left":
+                    return
                 _log.warning("a conversation was not compacted: %s", type(failure).__name__)
         if answer is None or not answer.blob:
             await self._ask(await _with_body(request, body, request.scope), upstream, endpoints)
@@ -266,11 +268,11 @@ class Compactor:
             raise RequestError(NOTHING_TO_COMPACT, param=form.param, code=NOTHING_CODE)
         prompt = write_prompt(max_tokens, content.open_calls, instructions)
         asked = await request.work.run(form.write_request, body, prompt, max_tokens)
-        made = CompactionRecord("upstream" if self._writer is None else "model")
-        Record.get(request.scope).compaction = made
-        ask = self._ask_model if self._writer is None else partial(self._ask_writer, self._writer)
-        summary = await ask(asking, asked)
-        made.tokens = summary.usage.tokens or NO_TOKENS
+        record = Record.get(request.scope)
+        made = record.compaction = record.compaction or CompactionRecord(
+            "upstream" if self._writer is None else "model"
+        )
+        summary = await self._summarize(asking, asked, made)
         is_whole = bool(summary.text) and not summary.reason
         compaction = Compaction(summary.text, content.kept)
         blob = await asking.compactions.keep(compaction) if is_whole else ""
@@ -294,24 +296,43 @@ class Compactor:
             [own[index] for index in retained_items(own)],
         )
 
-    async def _ask_model(self, asking: Asking, body: Json) -> Summary:
+    async def _summarize(self, asking: Asking, body: Json, made: CompactionRecord) -> Summary:
+        """Have the summary written. The call for it has a record of its own, in which is what it
+        used, whatever comes of it."""
+        request, writer = asking.request, self._writer
+        call = Record.start(request.scope)
+        call.id = Record.get(request.scope).id  # errors name the request by it
+        model = request.model if writer is None else writer.endpoint.model
+        call.note_target(request.api.name, request.route.upstream.name, model)
+        made.calls.append(call)
+        ask = self._ask_model if writer is None else partial(self._ask_writer, writer)
+        try:
+            summary = await ask(asking, body, call)
+        except SummarizerError as error:
+            call.upstream_tokens = error.spent or call.upstream_tokens
+            raise
+        call.upstream_tokens = summary.usage.tokens or call.upstream_tokens
+        return summary
+
+    async def _ask_model(self, asking: Asking, body: Json, call: Record) -> Summary:
         """Have the model that the request names write the summary."""
         request, captured = asking.request, CapturedAnswer(self._event_limit)
         endpoints = replace(asking.endpoints, send=captured.take)
-        inner = await _inner_request(request, body)
+        inner = await _inner_request(request, body, call)
         try:
             await self._ask(inner, asking.upstream, endpoints)
         except (UpstreamBroken, EventTooLarge) as broken:
             raise SummarizerError("upstream_error", str(broken)) from None
-        if Record.get(inner.scope).outcome == "left":
-            record = Record.get(request.scope)
-            record.outcome, record.engaged = "left", True
+        if call.outcome == "left":
+            Record.get(request.scope).outcome = "left"
             raise AnsweredOtherwise(())
         profile = PROFILES[request.route.upstream.profile]
         endpoint = ModelEndpoint("", request.model, request.api, profile)
         return await request.work.run(captured.read, endpoint)
 
-    async def _ask_writer(self, writer: ModelSummarizer, asking: Asking, body: Json) -> Summary:
+    async def _ask_writer(
+        self, writer: ModelSummarizer, asking: Asking, body: Json, _call: Record
+    ) -> Summary:
         """Have the configured summarizer write the summary, in its own API."""
         request, endpoint = asking.request, writer.endpoint
         api, options = endpoint.api.upstream, UpstreamOptions(endpoint.profile)
@@ -402,17 +423,16 @@ async def _send(asking: Asking, whole: Json, *, streams: bool) -> None:
     await asking.endpoints.send({"type": "http.response.body", "body": data, "more_body": False})
 
 
-async def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
-    """Return the request for a summary, with a record of its own, which nobody gets."""
+async def _inner_request(request: ApiRequest, body: Json, call: Record) -> ApiRequest:
+    """Return the request for a summary, with its own record."""
     scope = scope_of_read_answer({**request.scope, TRACE: None, EARLY_HEAD: None})
     scope["headers"] = [*drop_headers(scope["headers"], {CALL_HEADER}), (CALL_HEADER, b"summary")]
     if request.compacts:
         scope["path"] = str(scope["path"]).rstrip("/").removesuffix(COMPACT_SEGMENT)
         scope.pop("raw_path", None)
-    record = scope[RECORD] = Record.start(scope)
-    record.id = Record.get(request.scope).id  # errors name the request by it
-    record.note_target(request.api.name, request.route.upstream.name, request.model)
+    scope[RECORD] = call
     inner = await _with_body(request, body, scope)
+    call.request_bytes = len(inner.decoded)
     return replace(inner, compacts=False, wish=None, drops_state="compacted")
 
 

@@ -14,6 +14,7 @@ from abridge.observability.record import CompactionRecord
 from abridge.observability.spending import Prices
 from tests.observability.ledger.cases import NOON, REPORTED, record
 
+CUT = record(outcome="failed", chunks=1)
 PRICES = Settings(
     prices={"currency": "EUR", "models": [{"glob": "m", "input": 0.15, "output": 0.6}]}
 )
@@ -59,13 +60,10 @@ def test_reasoning_that_is_reported_outside_of_the_output_is_billed_as_output() 
 
 
 def test_a_compaction_counts_for_who_wrote_it() -> None:
-    by_model = made(
-        upstream_tokens=REPORTED, compaction=CompactionRecord("upstream", tokens=Tokens(1, 2))
-    )
+    calls = [record(upstream_tokens=Tokens(1, 2))]
+    by_model = made(upstream_tokens=REPORTED, compaction=CompactionRecord("upstream", calls=calls))
     assert (by_model.input_tokens, by_model.output_tokens) == (101, 52)
-    by_other = made(
-        upstream_tokens=REPORTED, compaction=CompactionRecord("model", tokens=Tokens(1, 2))
-    )
+    by_other = made(upstream_tokens=REPORTED, compaction=CompactionRecord("model", calls=calls))
     assert (by_other.input_tokens, by_other.summarizer_input_tokens) == (100, 1)
 
 
@@ -99,6 +97,7 @@ def test_a_name_that_upstream_chose_is_bounded() -> None:
         ({"api": None}, False),
         ({"outcome": "refused"}, False),
         ({"outcome": "refused", "upstream_tokens": REPORTED}, True),
+        ({"outcome": "refused", "compaction": CompactionRecord("upstream", calls=[CUT])}, True),
     ],
 )
 def test_what_asked_no_model_and_what_was_refused_at_the_door_is_left_out(

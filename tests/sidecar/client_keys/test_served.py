@@ -479,6 +479,38 @@ class TestBudgets:
         assert served.sample("key_tokens_total", key="alice") == 960
         assert not any("compact" in request.path for request in served.upstream.requests)
 
+    @pytest.mark.parametrize(
+        ("summary", "reports"),
+        [
+            (Answer(chat_stream("", "word " * 400, usage=None)), False),
+            (Answer([*chat_stream("", "word " * 400)[:4], ConnectionError()]), False),
+            (Answer.json(completion({"role": "assistant", "content": "x" * 200_001})), True),
+        ],
+        ids=["without usage", "broken off", "too long"],
+    )
+    async def test_a_compaction_is_charged_like_any_answer(
+        self, tmp_path: Path, summary: Answer, *, reports: bool
+    ) -> None:
+        """Also where none comes of it, and beside the answer that comes all the same."""
+        question, at = "x" * 4000, {"type": "compaction", "compact_threshold": 1}
+        said = [message_item(number, "y" * 20_000) for number in range(2)]
+        items = [{"role": "user", "content": question}, *said]
+        longer = {**RESPONSES, "input": items, "context_management": [at]}
+        upstream = summary, summary, Answer.json(COMPLETION)
+        async with sidecar(tmp_path, *upstream, entry={"api": "chat"}) as served:
+            one, other = (served.add(name, tokens_per_day=10**6) for name in ("alice", "bob"))
+            await served.post("/v1/responses/compact", {**RESPONSES, "input": question}, one)
+            await served.post("/v1/responses", longer, other)
+        alone, beside = (
+            served.sample("key_tokens_total", key=name) or 0 for name in ("alice", "bob")
+        )
+        assert len(served.upstream.requests) == 3
+        if reports:
+            assert (alone, beside) == (SPENT, 2 * SPENT)
+        else:
+            assert 1000 < alone < 4000
+            assert 11_000 + SPENT < beside < 14_000
+
     async def test_a_chat_stream_is_asked_for_usage_that_the_client_does_not_see(
         self, tmp_path: Path
     ) -> None:
@@ -538,18 +570,32 @@ class TestBudgets:
         assert (served.sample("key_tokens_total", key="alice") or 0) >= len(question) // 4
         assert refused.status_code == 429
 
-    async def test_who_leaves_during_a_compaction_has_used_the_request(
-        self, tmp_path: Path
+    @pytest.mark.parametrize(
+        ("path", "fields"),
+        [
+            ("/v1/responses/compact", {}),
+            (
+                "/v1/responses",
+                {"context_management": [{"type": "compaction", "compact_threshold": 1}]},
+            ),
+        ],
+        ids=["endpoint", "threshold"],
+    )
+    async def test_who_leaves_during_a_compaction_has_used_the_request_once(
+        self, tmp_path: Path, path: str, fields: dict[str, Any]
     ) -> None:
-        question = "x" * 4000
-        async with sidecar(tmp_path, Answer(before=[60.0])) as served:
+        question = "x" * 20_000
+        said = [message_item(number, question) for number in range(2)]
+        items = [{"role": "user", "content": "Hi"}, *said]
+        async with sidecar(tmp_path, Answer(before=[60.0]), entry={"api": "chat"}) as served:
             key = served.add("alice", tokens_per_day=1000)
-            body = {**RESPONSES, "input": question}
-            leaving = asyncio.create_task(served.post("/v1/responses/compact", body, key))
+            body = {**RESPONSES, "input": items, **fields}
+            leaving = asyncio.create_task(served.post(path, body, key))
             await until(lambda: bool(served.upstream.requests))
             leaving.cancel()
             await until(lambda: bool(served.sample("key_tokens_total", key="alice")))
-        assert (served.sample("key_tokens_total", key="alice") or 0) >= len(question) // 4
+        used = served.sample("key_tokens_total", key="alice") or 0
+        assert 2 * len(question) // 4 <= used < 3 * len(question) // 4
         assert served.sample("key_requests_total", key="alice", outcome="left") == 1
 
     async def test_a_large_piece_is_worth_its_text(self, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from abridge.core.usage import Tokens, add_tokens
-from abridge.observability.record import NO_TOKENS, Record, bounded_text, new_request_id
-from abridge.observability.spending import Prices
+from abridge.observability.record import Record, bounded_text, new_request_id
+from abridge.observability.spending import Prices, tokens_of
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,9 +42,7 @@ TOKEN_COLUMNS = tuple(name for name in COLUMNS if name.endswith("_tokens"))
 
 def is_billable(record: Record) -> bool:
     """Return whether a request asked a model, and was not refused before that used anything."""
-    return record.api is not None and (
-        record.outcome != "refused" or _split_tokens(record) != (NO_TOKENS, NO_TOKENS)
-    )
+    return record.api is not None and (record.outcome != "refused" or tokens_of(record) > 0)
 
 
 def make_entry(record: Record, prices: Prices) -> Entry:
