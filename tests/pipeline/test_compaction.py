@@ -253,6 +253,15 @@ class TestTheTrigger:
         made = (await ask(bridge(Model()), [*WORK, self.TRIGGER], store=False)).json
         assert made["store"] is False
 
+    async def test_a_sealed_one_comes_also_where_the_response_cannot_be_stored(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("KEYS", f"k1:{b64encode(bytes(32)).decode()}")
+        app = bridge(Model(), history={"seal_keys_env": "KEYS"})
+        fail_once(monkeypatch, "put")
+        answer = await ask(app, [*WORK, self.TRIGGER])
+        assert [item["type"] for item in answer.json["output"]] == ["compaction"]
+
     async def test_one_that_is_not_the_last_item_is_refused(self) -> None:
         answer = await ask(bridge(Model()), [self.TRIGGER, *WORK])
         assert (answer.status, answer.json["error"]["param"]) == (400, "input[0]")

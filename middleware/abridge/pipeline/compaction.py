@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import time
@@ -199,7 +200,8 @@ class Compactor:
         storage = resolved.references.storage
         if _is_stored_here(resolved) and storage is not None and not request.compacts:
             ended = ResponseEnded(None, None, ok=True)
-            await storage.save(FinishedResponse(whole, ended, Display(), request.work))
+            with suppress(RequestError):  # the client has what it asked for all the same
+                await storage.save(FinishedResponse(whole, ended, Display(), request.work))
         await _send(asking, whole, streams=streams)
 
     async def _answer_shortened(
