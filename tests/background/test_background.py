@@ -15,7 +15,7 @@ from abridge.background import run
 from abridge.background.elsewhere import RunElsewhere
 from abridge.memory.stores.memory import MemoryStore
 from abridge.stored_responses import event_log
-from abridge.stored_responses.event_log import StoredEvents
+from abridge.stored_responses.event_log import EventLog, StoredEvents
 from abridge.stored_responses.leases import CANCELLED
 from abridge.stored_responses.repository import (
     NOT_STORED,
@@ -53,7 +53,7 @@ from tests.stored_responses.conversations import (
 from tests.stored_responses.test_repository import responses
 from tests.support.asgi import begin
 from tests.support.checker import check_responses
-from tests.support.servers import until
+from tests.support.servers import HANG, until
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
@@ -581,6 +581,40 @@ class TestStoreThatFailsOnce:
             await followed.finish()
             told = check_responses(followed.data).response
             assert (await ended(app, response_id))["output"] == told["output"]
+
+    async def test_at_the_end_the_events_are_stored_again(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with running(Upstream(paused(gate)), background={"lease": 5}) as app:
+            response_id = (await begin_response(app))["id"]
+            save, saves = EventLog.save, list[bool]()
+
+            async def save_later(self: EventLog) -> bool:
+                saves.append(self.has_ended)
+                return (not self.has_ended or saves.count(True) > 2) and await save(self)
+
+            monkeypatch.setattr(EventLog, "save", save_later)
+            gate.set()
+            await app.finish_background()  # type: ignore[attr-defined]
+            told = check_responses((await streamed(app, response_id)).data)
+        assert [item.done for item in told.items.values()] == told.response["output"]
+
+    async def test_a_stopping_server_does_not_wait_for_the_store(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failed = asyncio.Event()
+
+        async def fail_to_save(*_: Any) -> None:
+            failed.set()
+            raise store_unavailable(NOT_STORED)
+
+        app = bridge(Upstream(paused(gate)), "chat", background={"lease": 2 * HANG})
+        await begin_response(app)
+        monkeypatch.setattr(ResponseRepository, "save_local", fail_to_save)
+        gate.set()
+        await failed.wait()
+        async with asyncio.timeout(HANG):
+            await app.aclose()  # type: ignore[attr-defined]
 
     async def test_events_that_cannot_be_read_are_looked_for_again(
         self, monkeypatch: pytest.MonkeyPatch

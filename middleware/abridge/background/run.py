@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -24,6 +25,7 @@ from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.pipeline.inner_call import InnerCall
 from abridge.stored_responses.event_log import EventLog, last_event
 from abridge.stored_responses.leases import DELETED, SERVER_STOPPING, Leases, Stop
+from abridge.stored_responses.repository import NOT_STORED, store_unavailable
 from abridge.stored_responses.storage import StoreLocally
 from abridge.waiting import Flag
 from abridge.work import LIGHT_BYTES, Work
@@ -81,6 +83,7 @@ class Run(InnerCall):
         self._end: Json | None = None  # the response at its end
         self._stop: Stop | None = None  # why it ends before
         self._decided = Flag()  # set with either
+        self._is_hurried = False  # the server does not wait for a store that is down
 
     async def begin(self) -> bool:
         """Store the response as one that runs; return whether that worked. Raises RequestError if
@@ -95,6 +98,7 @@ class Run(InnerCall):
 
     def stop(self, stop: Stop) -> None:
         """End the run, unless it has ended."""
+        self._is_hurried |= stop == SERVER_STOPPING
         if self._end is None and self._stop is None:
             self._stop = stop
             self._decided.set()
@@ -162,29 +166,31 @@ class Run(InnerCall):
         self._response = self._response_at_end()
         try:
             if self._stop != DELETED:
-                await self._save_at_end()
+                await self._insist(self._save_response)
         finally:
             number = self.log.last + 1
             self.log.append(number, last_event(number, self._response), is_end=True)
         if self._stop != DELETED:
-            await self.log.save()
+            await self._storage.refresh_input()
+            await self._insist(self.log.save)
 
-    async def _save_at_end(self) -> None:
-        """Store the response, again and again while its lease may still hold: once that is over,
-        others find that it has failed. Raises RequestError if it could not be stored."""
+    async def _save_response(self) -> bool:
         work = Work(heavy=self.log.size > LIGHT_BYTES)
-        patience = 0.0 if self._stop == SERVER_STOPPING else self._settings.lease
-        until = monotonic() + patience
-        while True:
-            try:
-                await self._storage.save_response(self._response, work)
-                break
-            except RequestError:
-                if monotonic() >= until:
-                    raise
+        try:
+            await self._storage.save_response(self._response, work)
+        except RequestError:
+            return False
+        return True
+
+    async def _insist(self, save: Callable[[], Awaitable[bool]]) -> None:
+        """Save what there is at the end, again and again while the lease may still hold: once that
+        is over, others end the response by themselves. Raises RequestError if it was not saved."""
+        until = monotonic() + self._settings.lease
+        while not await save():
+            if self._is_hurried or monotonic() >= until:
+                raise store_unavailable(NOT_STORED)
             await asyncio.sleep(SAVE_SECONDS)
             await self._leases.renew(self.id, self._settings.lease)
-        await self._storage.refresh_input()
 
     def _response_at_end(self) -> Json:
         if self._stop is not None:
