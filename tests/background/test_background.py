@@ -629,6 +629,22 @@ class TestStoreThatFailsOnce:
                     told = check_responses((await streamed(app, response_id)).data)
                 assert told.response["output"] == whole
 
+    async def test_events_that_are_not_all_there_yet_are_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        find, looks = StoredEvents.chunk, itertools.count()
+
+        async def find_some(self: StoredEvents, number: int) -> bytes | None:
+            chunk = await find(self, number) or b""
+            return chunk[: chunk.index(b"\n\n") + 2] if next(looks) < 2 else chunk
+
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response_id = (await begin_response(app))["id"]
+            whole = (await ended(app, response_id))["output"]
+            monkeypatch.setattr(StoredEvents, "chunk", find_some)
+            told = check_responses((await streamed(app, response_id)).data)
+        assert told.response["output"] == whole
+
     async def test_a_stream_whose_events_are_gone_is_broken_off(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

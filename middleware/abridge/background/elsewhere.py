@@ -12,6 +12,7 @@ from abridge.stored_responses.repository import (
     LocalRecord,
     ResponseRepository,
     parse_response,
+    store_unavailable,
 )
 
 
@@ -54,7 +55,9 @@ class RunElsewhere:
         meanwhile."""
         await Leases(self._repository).stop(self._id, stop)
         (latest,) = await self._repository.find(self._id)
-        if isinstance(latest, LocalRecord) and latest.response["status"] not in UNFINISHED:
+        if not isinstance(latest, LocalRecord):
+            raise store_unavailable("The store cannot be reached.")
+        if latest.response["status"] not in UNFINISHED:
             return latest
         ended = replace(record, response=stop.apply(record.response))
         await self._repository.save_local(self._id, ended, {})

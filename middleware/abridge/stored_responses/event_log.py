@@ -161,10 +161,10 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
     lost = 0
     place, read = -1, 0  # the chunk that was read last, and how many bytes of it: it only grows
     while lost < LOST_LOOKS:
-        index, is_lost = await source.index(), False
+        index = await source.index()
         for next_place in index.chunks_after(number) if index is not None else ():
             chunk = await source.chunk(next_place)
-            if is_lost := chunk is None:
+            if chunk is None:
                 break
             fresh = chunk[read:] if next_place == place else chunk
             place, read = next_place, len(chunk)
@@ -172,15 +172,14 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
                 if found > number:
                     number = found
                     yield frame
-        if index is None or is_lost:
+        if index is None or number < index.last:  # not all of it is there
             lost += 1
             await asyncio.sleep(LOOK_SECONDS)
             continue
         lost = 0
         if index.ended:
             return
-        if number >= index.last:
-            await source.wait(number)
+        await source.wait(number)
     raise store_unavailable("The events can no longer be found.")
 
 
