@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -66,6 +67,11 @@ def final_output(stream: list[Event]) -> list[Any]:
     output = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]["output"]
     assert isinstance(output, list)
     return output
+
+
+def without_ids(seen: ResponsesStream) -> list[Event]:
+    """The final response's output, but for its ids."""
+    return [{**item, "id": None} for item in seen.response["output"]]
 
 
 def summaries(seen: ResponsesStream) -> list[list[str]]:
@@ -245,12 +251,27 @@ class TestIds:
         _, seen = run(stream)
         assert seen.response == run(events())[1].response
 
-    def test_two_items_of_one_id_are_two(self) -> None:
-        pipeline = responses()
-        stream = json.dumps(events()).replace("fc_1", "rs_0").replace("msg_3", "rs_2")
-        out = pipeline.stream(b"".join(numbered(*json.loads(stream))))
-        assert b'"So."' in out
+    @pytest.mark.parametrize("expose", ["both", "summary"])
+    def test_items_of_one_id_are_told_apart_by_their_index(self, expose: str) -> None:
+        output = [*OUTPUT, call_item(4, "g", '{"y": 2}')]
+        pipeline, seen = run(self.alike(events(output)), expose=expose)
+        assert seen.response["output"][0]["id"] == "one"
+        assert without_ids(seen) == without_ids(run(events(output), expose=expose)[1])
         assert pipeline.reader.faults == 0
+
+    def test_without_indexes_items_of_one_id_are_told_apart_by_their_type(self) -> None:
+        stream = self.alike(events())
+        for event in stream:
+            event.pop("output_index", None)
+        _, seen = run(stream)
+        assert without_ids(seen) == without_ids(run(events())[1])
+
+    @staticmethod
+    def alike(stream: list[Event]) -> list[Event]:
+        """The stream with one id for all items."""
+        alike = re.sub('"(rs|fc|msg)_[0-9]"', '"one"', json.dumps(stream))
+        read: list[Event] = json.loads(alike)
+        return read
 
     def test_an_item_that_says_only_at_its_end_what_it_is_is_one(self) -> None:
         message = message_item(0, "So.")

@@ -476,7 +476,7 @@ class ResponsesRebuilder:
         return rebuilt if all(key in rebuilt for key in _CONTENTS if key in event) else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Item:
     type: str | None  # "" if it is unknown, None if it was not announced
     closed_parts: dict[int | None, bool] = field(default_factory=dict)

@@ -3,8 +3,9 @@ out or has in another way than it should.
 
 `OutputItems` are the items in the order in which they were added. An item keeps the id it was added
 with, whatever upstream calls it later (GitHub Copilot changes the id from event to event). Where an
-event's id is unknown, its `output_index` finds the item. An item gets a new id if it has none
-(llama.cpp's calls) or another item's (messages of older vLLM have the id of their reasoning item).
+event's id is unknown, or that of two items, its `output_index` finds the item. An item gets a new
+id if it has none (llama.cpp's calls) or another item's (messages of older vLLM have the id of their
+reasoning item).
 
 `ItemContents` is what one item streams: its content parts, a call's arguments, or the parts of the
 summary that upstream makes itself. Each part gets its added, delta and done events, in this order,
@@ -949,10 +950,11 @@ Named = TypeVar("Named")
 
 
 class Addresses(Generic[Named]):
-    """Find what upstream's events name, by id or else by `output_index`."""
+    """Find what upstream's events name, by id or else by `output_index`. An id that two have names
+    neither."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Named] = {}
+        self.by_id: dict[str, Named | None] = {}  # None for an id that two have
         self._by_index: dict[int, Named] = {}
 
     def find(self, given_id: Any, index: Any) -> Named | None:
@@ -960,8 +962,11 @@ class Addresses(Generic[Named]):
         return self._by_index.get(index) if named is None and isinstance(index, int) else named
 
     def add(self, named: Named, given_id: Any, index: Any = None) -> None:
+        """Add what has this id, in the place of what has its index, too."""
+        replaced = self._by_index.get(index, named) if isinstance(index, int) else named
         if string(given_id):
-            self.by_id[given_id] = named
+            is_alone = self.by_id.get(given_id, named) in (named, replaced)
+            self.by_id[given_id] = named if is_alone else None
         if isinstance(index, int):
             self._by_index[index] = named
 
@@ -1098,9 +1103,10 @@ class OutputItems:
         """
         given_id = upstream_id(done)
         item = self._addresses.find(given_id, index) or self._find_unaddressed(done)
-        if item is not None and given_id not in self._addresses.by_id:
+        is_new_id = bool(given_id) and given_id not in self._addresses.by_id
+        if item is not None and is_new_id:
             self._addresses.add(item, given_id)
-        if item is not None or given_id or isinstance(index, int):
+        if item is not None or is_new_id or isinstance(index, int):
             return item
         if is_reasoning(done):
             return self.open_reasoning
@@ -1145,7 +1151,8 @@ class OutputItems:
         }
 
     def _match_items(self, output: list[Any]) -> list[OutputItem | None]:
-        """Find the item of each entry: by id, else the first of its type that is left."""
+        """Find the item of each entry: by an id that only it has, else the first of its type that
+        is left."""
         left = dict(self._items)
         found: list[OutputItem | None] = []
         for entry in map(as_object, output):
