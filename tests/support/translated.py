@@ -197,11 +197,12 @@ def read_events(
     streamed: bool = True,
     raw: bool = True,
     profile: Profile = PROFILES["auto"],
+    **display: bool,
 ) -> list[Event]:
     """Return a translating reader's events for a stream or a body."""
     return list(
         _events(
-            TRANSLATING_READERS[api](profile, Display(show_raw=raw), 1 << 22),
+            TRANSLATING_READERS[api](profile, Display(show_raw=raw, **display), 1 << 22),
             data,
             streamed=streamed,
         )

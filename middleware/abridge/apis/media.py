@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from abridge.core.events import ErrorDetail
+
 PDF_TYPE = "application/pdf"
 
 PDF_BASE64_START = "JVBERi0"  # %PDF-
 
 REMOTE = ("http://", "https://")
 """Beginnings of addresses from which an upstream may get a file itself."""
+
+MEDIA: Mapping[str, str] = {
+    "image": "an image",
+    "audio": "audio",
+    "video": "a video",
+    "document": "a document",
+}
+"""What an answer may hold beside text, by the first half of its media type, or by its type."""
 
 _SCHEME, _BASE64 = "data:", ";base64"
 
@@ -23,3 +35,10 @@ def split_data_url(url: str) -> tuple[str, str]:
     if not (comma and scheme == _SCHEME and described.endswith(_BASE64)):
         return "", url
     return described.partition(";")[0], data
+
+
+def unrepresentable(kind: str) -> ErrorDetail:
+    """Return why an answer fails that holds what the client's API has no form for: without it, it
+    would be another one."""
+    words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
+    return ErrorDetail("upstream_error", words)

@@ -10,7 +10,9 @@ import pytest
 from abridge.core.events import (
     ContentDelta,
     ErrorReported,
+    Event,
     Finished,
+    ImageDelta,
     ProviderState,
     ResponseStarted,
     ToolCallDelta,
@@ -322,3 +324,58 @@ def test_content_of_unknown_type_is_no_answer(kind: str | None) -> None:
     assert translate(chunk({"content": content}), *END).answer.text == "I say."
     body = json.dumps(completion({"content": content})).encode()
     assert read_turn("chat", body, streamed=False).answer.text == "I say."
+
+
+def image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+EMBEDDED, REMOTE = image("data:image/png;base64,iVBO"), image("https://a.example/b.png")
+AUDIO = {"audio": {"id": "audio_1", "data": "AAEC", "transcript": "Yes"}}
+SAID = {"content": "Yes", "tool_calls": [{"index": 0, **call("add", "{}")}]}
+
+
+class TestMedia:
+    @staticmethod
+    def read(said: dict[str, Any], *, streamed: bool, **display: bool) -> list[Event]:
+        stream = b"".join([chunk(said), chunk({"content": " And no."}), *END])
+        body = stream if streamed else json.dumps(completion(said)).encode()
+        return read_events("chat", body, streamed=streamed, **display)
+
+    @pytest.mark.parametrize("streamed", [True, False])
+    @pytest.mark.parametrize("hides_raw", [True, False])
+    @pytest.mark.parametrize("media", [{"images": [EMBEDDED]}, {"content": [EMBEDDED]}])
+    def test_images_are_told_to_a_client_that_has_a_form_for_them(
+        self, media: dict[str, Any], *, streamed: bool, hides_raw: bool
+    ) -> None:
+        events = self.read(
+            {**SAID, **media}, streamed=streamed, carries_images=True, hides_raw=hides_raw
+        )
+        kinds = list(map(type, events))
+        assert kinds.index(ImageDelta) < kinds.index(ToolCallDelta)
+        (told,) = [event for event in events if isinstance(event, ImageDelta)]
+        assert (told.media_type, told.data, turn_of(events).ok) == ("image/png", "iVBO", True)
+
+    @pytest.mark.parametrize("streamed", [True, False])
+    @pytest.mark.parametrize(
+        ("media", "carries_images", "words"),
+        [
+            ({"images": [EMBEDDED]}, False, "an image"),
+            ({"images": [REMOTE]}, True, "an image"),
+            (AUDIO, True, "audio"),
+        ],
+    )
+    def test_an_answer_with_what_the_clients_api_cannot_carry_fails(
+        self, media: dict[str, Any], words: str, *, carries_images: bool, streamed: bool
+    ) -> None:
+        said = {**SAID, **media}
+        turn = turn_of(self.read(said, streamed=streamed, carries_images=carries_images))
+        assert turn.error is not None
+        assert turn.error.message == (
+            f"The answer contains {words}, which this API cannot represent."
+        )
+        assert "And no" not in turn.answer.text
+
+    @pytest.mark.parametrize("media", [{"images": []}, {"audio": None}, {"images": [image("")]}])
+    def test_an_empty_field_is_no_medium(self, media: dict[str, Any]) -> None:
+        assert turn_of(self.read({**SAID, **media}, streamed=True)).ok

@@ -7,6 +7,8 @@ import gzip
 import pytest
 
 from abridge.apis.registry import APIS
+from tests.end_to_end.translation.google import PNG
+from tests.end_to_end.translation.images import images_of
 from tests.end_to_end.translation.test_translation import bridge
 from tests.end_to_end.translation.turn import (
     ALL_BRIDGES,
@@ -18,7 +20,7 @@ from tests.end_to_end.translation.turn import (
 )
 from tests.support.answers import read_said
 from tests.support.asgi import Call, call
-from tests.support.streams import THOUGHT
+from tests.support.streams import DONE, THOUGHT, chunk, completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -53,6 +55,17 @@ async def test_the_answer_streams_if_upstreams_does(
     """Whatever the client requested."""
     reply = await ask(client, upstream, answer(upstream, stream=not stream), stream=stream)
     assert read_answer(client, reply, stream=not stream).text == WORDS
+
+
+@BOTH
+async def test_an_image_of_chat_completions_reaches_a_client_of_responses(*, stream: bool) -> None:
+    url = f"data:image/png;base64,{PNG}"
+    said = {"content": WORDS, "images": [{"type": "image_url", "image_url": {"url": url}}]}
+    streamed = [chunk(said), chunk({}, finish="stop"), DONE]
+    played = Answer(streamed) if stream else Answer.json(completion(said))
+    reply = await ask("responses", "chat", played, stream=stream)
+    assert read_answer("responses", reply, stream=stream).text == WORDS
+    assert images_of("responses", reply, stream=stream) == [url]
 
 
 @BOTH

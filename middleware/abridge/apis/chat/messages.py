@@ -18,6 +18,7 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     find_thinking_chunks,
     read_chunk_text,
+    read_image,
     without_thinking_chunks,
 )
 from abridge.apis.chat.texts import is_plain, split_inline
@@ -147,8 +148,7 @@ def _read_part(chunk: Json, param: str) -> MessagePart:
     if kind == "refusal":
         return RefusalPart(string(chunk.get("refusal")))
     if kind == "image_url":
-        image = chunk.get("image_url")
-        image = image if isinstance(image, dict) else {"url": image}
+        image = read_image(chunk)
         return ImagePart(string(image.get("url")), detail=string(image.get("detail")), param=param)
     if kind == "file":
         file = require_object(chunk, "file", param)

@@ -20,7 +20,7 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import is_, is_not
@@ -46,6 +46,7 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
+    IMAGES,
     LIST_FIELDS,
     REASONING_FIELDS,
     REASONING_ITEM,
@@ -60,6 +61,7 @@ from abridge.apis.chat.reasoning import (
     is_reasoning_field,
     observe,
     read_answer_text,
+    read_image,
     read_logprobs,
     read_state,
     trusts_summaries,
@@ -82,6 +84,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.media import split_data_url, unrepresentable
 from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.shapes import DropCount, is_withheld
@@ -96,6 +99,7 @@ from abridge.core.events import (
     Event,
     Finished,
     FinishReason,
+    ImageDelta,
     NativeSummary,
     Passthrough,
     ProviderState,
@@ -219,7 +223,7 @@ class ChatReader:
             events += self._read_whole_choice(choice, original)
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
-        error = next(errors, None)
+        error = next(errors, None) or self._find_failure()
         carried = body if self._rebuilder is None else dumps(completion)
         end_frame = carried if self._carries_frames else None
         return [*events, ResponseEnded(None, end_frame, ok=error is None, usage=usage, error=error)]
@@ -270,9 +274,14 @@ class ChatReader:
         elif self._carries_frames:
             carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
         events = self._read_parsed(chunk, carried, originals)
+        if (failure := self._find_failure()) is not None:
+            return [*events, *self.end(failure)]
         if len(events) == 1 and (found := find_text(chunk)) is not None:
             self.continuation = self._choices[found.lane].continuation_of(chunk, found)
         return events
+
+    def _find_failure(self) -> ErrorDetail | None:
+        return next((one.failure for one in self._choices.values() if one.failure), None)
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
@@ -557,6 +566,7 @@ class ChoiceReader:
 
     reads_logprobs = False  # events have them
     calls: ToolCallFragments | None = None  # where events tell their pieces apart
+    failure: ErrorDetail | None = None  # why the choice cannot be read
 
     def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         self.lane = lane
@@ -811,8 +821,8 @@ def _without(known: frozenset[str], fields: Json) -> Json:
 class TranslatedChoice(ChoiceReader):
     """Read a choice into events without frames, for a client of another API. They say in detail
     what it holds: its text with log probabilities, its refusal, each fragment of a call as a piece
-    of its call, opaque state after the reasoning it belongs to, its sources, and the finish reason.
-    `listed` are sources that no choice names."""
+    of its call, opaque state after the reasoning it belongs to, its images and sources, and the
+    finish reason. `listed` are sources that no choice names."""
 
     reads_logprobs = True
     calls: ToolCallFragments
@@ -828,6 +838,7 @@ class TranslatedChoice(ChoiceReader):
     ) -> None:
         super().__init__(lane, profile, display, limit)
         self.calls = ToolCallFragments(lane)
+        self._carries_images = display.carries_images
         self._listed = listed if lane == FIRST_CHOICE else []
         self._finish_reported = False
         self._held_blank = ""
@@ -839,7 +850,7 @@ class TranslatedChoice(ChoiceReader):
         self, choice: Json, delta: Json, found: FoundReasoning | None, **_: bool
     ) -> list[Event]:
         events = self._translate_reasoning(delta, found)
-        if _has_answer(delta):
+        if _has_answer(delta) or delta.get(IMAGES):
             events += self.close_reasoning()
             events += self._translate_answer(choice, delta, is_whole=found is None)
         if choice.get("finish_reason"):
@@ -887,8 +898,18 @@ class TranslatedChoice(ChoiceReader):
         if delta.get("refusal") and (refusal := string(delta["refusal"])):
             logprobs = read_logprobs(choice, "refusal")
             events.append(RefusalDelta(self.lane, None, logprobs=logprobs, refusal=refusal))
-        events += self.calls.read(delta)
-        return events
+        return [*events, *self._read_media(delta), *self.calls.read(delta)]
+
+    def _read_media(self, delta: Json) -> Iterator[ImageDelta]:
+        """Read the images of a delta. What the client's API has no form for fails the answer."""
+        if delta.get("audio"):
+            self.failure = unrepresentable("audio")
+        for part in [*objects(delta.get(IMAGES)), *objects(delta.get("content"))]:
+            media_type, data = split_data_url(string(read_image(part).get("url")))
+            if media_type and self._carries_images:
+                yield ImageDelta(self.lane, None, media_type=media_type, data=data)
+            elif data:
+                self.failure = unrepresentable("image")
 
     def _read_finish(self, choice: Json) -> list[Event]:
         """End the choice at its first finish reason."""

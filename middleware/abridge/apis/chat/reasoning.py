@@ -52,6 +52,9 @@ LITELLM_COPIES = "provider_specific_fields"
 
 ANSWER_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio")
 
+IMAGES = "images"
+"""The field of a message with the images of the answer (openrouter.ai: docs, image generation)."""
+
 _OPAQUE_TYPES = frozenset({"reasoning.encrypted", "redacted_thinking"})
 
 
@@ -186,6 +189,12 @@ def is_text_chunk(chunk: Any) -> bool:
     """Return whether a chunk of a list content is text; small servers leave the type out."""
     is_text = isinstance(as_object(chunk).get("text"), str)
     return is_text and chunk.get("type") in ("text", "output_text", "", None)
+
+
+def read_image(chunk: Json) -> Json:
+    """Return the address of an image, which may stand alone, with what is said of it."""
+    image = chunk.get("image_url")
+    return image if isinstance(image, dict) else {"url": image}
 
 
 def read_answer_text(content: Any) -> str:

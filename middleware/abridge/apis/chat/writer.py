@@ -38,6 +38,7 @@ from abridge.apis.chat.history import (
 )
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
+    IMAGES,
     RAW_FIELD,
     REASONING_ITEM,
     FoundReasoning,
@@ -94,9 +95,6 @@ from abridge.providers.profile import Profile
 
 MAX_FRAMES = 64
 """Frames of deltas that are kept of one response."""
-
-IMAGES = "images"
-"""The field of a message with the images of the answer (openrouter.ai: docs, image generation)."""
 
 TextPlace: TypeAlias = str | int
 """Where a delta adds text: the field, or the number of the call."""

@@ -9,6 +9,7 @@ from abridge.apis.errors import without_message
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import dumps, string
+from abridge.apis.media import MEDIA, unrepresentable
 from abridge.apis.shapes import DropCount, Shape, name, opaque, proper_name, rebuild
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -22,9 +23,6 @@ from abridge.core.events import (
 
 LANE = 0
 """The only lane: the whole answer waits together."""
-
-MEDIA = {"image": "an image", "audio": "audio", "video": "a video", "document": "a document"}
-"""What an answer may hold beside text, by the first half of its media type, or by its type."""
 
 
 class GoogleAnswer:
@@ -102,9 +100,8 @@ class GoogleAnswer:
         return self._hosted_calls if is_alone else []
 
     def read_image(self, kind: str, media_type: object, data: object) -> ImageDelta | None:
-        """Read a medium; return an image, for a client that can have one. An answer with what the
-        client's API has no form for fails: without it, it would be another one. Without a `kind`
-        the medium's type tells it."""
+        """Read a medium; return an image, for a client that can have one. Any other fails the
+        answer. Without a `kind` the medium's type tells it."""
         known_type, known_data = self.check(media_type, name), self.check(data, opaque)
         kind = kind or known_type.partition("/")[0]
         if kind not in MEDIA or not known_data:
@@ -113,8 +110,7 @@ class GoogleAnswer:
         self.has_images = kind == "image" and self._carries_images
         if self.has_images:
             return ImageDelta(LANE, None, media_type=known_type, data=known_data)
-        words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
-        self.failure = ErrorDetail("upstream_error", words)
+        self.failure = unrepresentable(kind)
         return None
 
     def keep_image(self, data: str) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 
 from abridge.apis.display import Display
 from abridge.apis.errors import read_detail
-from abridge.apis.gemini.answer import LANE, MEDIA, GoogleAnswer, make_id
+from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.media import MEDIA
 from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
