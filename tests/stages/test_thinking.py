@@ -11,11 +11,13 @@ from abridge.core.answer import Part
 from abridge.core.events import (
     ContentDelta,
     Event,
+    ImageDelta,
     PartEnded,
     PartStarted,
     ReasoningDelta,
     ReasoningEnded,
     RefusalDelta,
+    ToolCallDelta,
     said_text,
 )
 from abridge.providers.catalog import PROFILES
@@ -84,3 +86,28 @@ def test_what_waits_for_a_first_word_is_bounded() -> None:
     stage, text = thinking(limit=100), Part("text")
     frames = [PartStarted(0, b"x" * 60, part=text) for _ in range(2)]
     assert stage.take(frames) == frames
+
+
+@pytest.mark.parametrize("follower", ["call", "image"])
+def test_a_text_that_is_open_is_told_before_what_follows_it(follower: str) -> None:
+    stage, texts = thinking(profile="auto"), (Part("text"), Part("text"))
+    next_event: Event = ImageDelta(0, None, data="iVBO", part=texts[1])
+    if follower == "call":
+        next_event = ToolCallDelta(0, None, name="f", part=Part("call"))
+    said: list[Event] = [
+        ContentDelta(0, None, word, part=part) for word, part in zip("AB", texts, strict=True)
+    ]
+    assert told(stage.take(said)) == []  # it may be thinking
+    events = stage.take([next_event])
+    assert told(events) == [("ContentDelta", "A"), ("ContentDelta", "B")]
+    assert events[-1] is next_event
+    assert told(stage.take([PartEnded(0, None, part=part) for part in texts])) == []
+
+
+def test_a_block_that_is_open_stays_hidden_before_a_call() -> None:
+    stage, text = thinking(profile="auto"), Part("text")
+    events = stage.take([ContentDelta(0, None, "<think>Hm", part=text)])
+    events += stage.take([ToolCallDelta(0, None, name="f", part=Part("call"))])
+    events += stage.take([ContentDelta(0, None, ".</think>So.", part=text)])
+    events += stage.take([PartEnded(0, None, part=text)])
+    assert "".join(said for kind, said in told(events) if kind == "ContentDelta") == "So."

@@ -25,6 +25,7 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
+    ImageDelta,
     NativeSummary,
     PartEnded,
     ProviderState,
@@ -92,6 +93,7 @@ class Thinking:
         self._cut = 0  # characters of thinking in the texts that have ended
         self._last_cut: tuple[Part | None, int] = (None, 0)  # of the message that ended last
         self._messages: dict[Part, _Message] = {}
+        self._unreleased: dict[Part, _Message] = {}  # texts of which something may be held back
         self._calls: dict[Part, _OpenCall] = {}
         self._current: Part | None = None  # the message, or what else, of the last event
         self._out: list[Event] = []
@@ -124,6 +126,8 @@ class Thinking:
             if self._by_message and part is not None and part.whole is not self._current:
                 self._leave()
                 self._current = part.whole
+            if part is not None and (part.kind == "call" or isinstance(event, ImageDelta)):
+                self._release_texts()
             if isinstance(event, CitationDelta):
                 self._move_passage(event)
             elif part is not None and part.kind == "text":
@@ -212,6 +216,7 @@ class Thinking:
         if text is None:
             part.shown = part.shown or []
             text = message.texts[part] = _OpenText(self._new_splitter(message, event), event)
+        self._unreleased[part] = message
         text.last, text.size = event, text.size + len(said)
         pieces = text.splitter.feed(said)
         if pieces == [TagPiece("text", said)]:
@@ -225,6 +230,13 @@ class Thinking:
         text.size -= len(said)
         message.so_far.has_answered = message.so_far.has_answered or bool(said.strip())
         message.say(event, said)
+
+    def _release_texts(self) -> None:
+        """Release what is held back of the texts that are open, since what comes now follows it."""
+        for part, message in self._unreleased.items():
+            if (text := message.texts.get(part)) is not None:
+                self._show(message, text, text.splitter.interrupt())
+        self._unreleased.clear()
 
     def _end_texts(self, message: _Message, part: Part | None = None) -> None:
         """End one text of a message, or all. If the answer breaks off, what is held back of it may

@@ -12,13 +12,15 @@ from tests.support.nothing_lost import decode, spelled
 
 @dataclass
 class Heard:
-    """`calls` are names and arguments: JSON with its numbers as they were spelled, or a text."""
+    """`calls` are names and arguments: JSON with its numbers as they were spelled, or a text.
+    `order` are the kinds of the parts, where the API has them one after the other."""
 
     text: str = ""
     reasoning: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
     finish: str | None = None
     failed: bool = False
+    order: list[str] = field(default_factory=list)
 
     def add_call(self, name: str, arguments: str) -> None:
         try:
@@ -45,6 +47,7 @@ def hear_responses(data: bytes, *, texts_agree: bool = True) -> Heard:
     final = seen.response
     heard = Heard(failed=final["status"] == "failed")
     for item in final["output"]:
+        heard.order.append("call" if item["type"] == "function_call" else item["type"])
         if item["type"] == "function_call":
             heard.add_call(item["name"], item["arguments"])
         elif item["type"] == "reasoning":
@@ -64,6 +67,7 @@ def hear_messages(data: bytes, *, texts_agree: bool = True) -> Heard:
     heard = Heard(text=seen.text, reasoning="".join(seen.thinking), failed=seen.error is not None)
     deltas = [event for event in seen.events if event["type"] == "content_block_delta"]
     for number, block in enumerate(seen.blocks):
+        heard.order.append("call" if block["type"] == "tool_use" else block["type"])
         if block["type"] == "tool_use":
             own = [event["delta"] for event in deltas if event["index"] == number]
             arguments = "".join(delta.get("partial_json", "") for delta in own)

@@ -68,6 +68,13 @@ class Speech:
         called = [part for part in self.parts if part.kind == "call"]
         return [(part.name, spelled(decode(part.text))) for part in called]
 
+    @property
+    def begins_with(self) -> Kind | None:
+        """Return what the answer after the reasoning begins with."""
+        kinds = ((self.parts[piece.part].kind, piece.text) for piece in self.pieces)
+        told = (kind for kind, text in kinds if kind == "call" or (kind == "text" and text.strip()))
+        return next(told, None)
+
     def as_far_as_it_came(self) -> Speech:
         """Return what was said before the cut, as if it were all: calls only if they are whole."""
         pieces = self.pieces[: self.cut]

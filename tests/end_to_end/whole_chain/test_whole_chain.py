@@ -71,6 +71,9 @@ def assert_whole(heard: Heard, upstream: str, speech: Speech) -> None:
     assert text == whole or (speech.returns_to("text") and sorted(text) == sorted(whole))
     assert sorted(map(str, heard.calls)) == sorted(map(str, speech.calls))
     assert heard.finish == ("tool_calls" if speech.calls else "stop")
+    if heard.order and not speech.together:
+        told = [kind for kind in heard.order if kind not in ("reasoning", "thinking")]
+        assert (told[:1] == ["call"]) == (speech.begins_with == "call")
 
 
 def squeezed(text: str) -> str:
