@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.api import Reader
@@ -197,7 +198,7 @@ def read_events(
     streamed: bool = True,
     raw: bool = True,
     profile: Profile = PROFILES["auto"],
-    **display: bool,
+    **display: Any,
 ) -> list[Event]:
     """Return a translating reader's events for a stream or a body."""
     return list(
