@@ -103,9 +103,10 @@ class TestEvents:
         assert seen.lines == [("text", "Yes.")]
 
     @STREAMED
-    def test_images_stand_where_they_were_made(self, *, streamed: bool) -> None:
+    @pytest.mark.parametrize("hides_raw", [True, False])
+    def test_images_stand_where_they_were_made(self, *, streamed: bool, hides_raw: bool) -> None:
         steps = [output("See: ", image("image/png", "iVBO"), " Nice?")]
-        told = heard(steps, streamed=streamed, carries_images=True)
+        told = heard(steps, streamed=streamed, carries_images=True, hides_raw=hides_raw)
         kinds = [type(each).__name__ for each in told]
         assert kinds.index("ContentDelta") < kinds.index("ImageDelta")
         said = (each.text for each in told if isinstance(each, ContentDelta))
@@ -201,6 +202,13 @@ class TestStreams:
             ("closed",),
             ("text", "Yes."),
         ]
+
+    @pytest.mark.parametrize("kind", ["arguments_delta", "function_call"])
+    def test_arguments_may_be_an_object(self, kind: str) -> None:
+        call = start(0, "function_call", id="fc_1", name="look", arguments={})
+        said = [delta(0, kind, arguments=given) for given in ({}, {"a": 1})]
+        assert hear(call, *said, stop(0), COMPLETED).calls == [["fc_1", "look", '{"a":1}']]
+        assert not hear(said[1], COMPLETED).end.ok
 
     def test_arguments_without_a_call_fail_the_answer(self) -> None:
         end = hear(delta(0, "arguments_delta", arguments='{"a":1}'), COMPLETED).end

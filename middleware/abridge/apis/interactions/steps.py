@@ -17,6 +17,7 @@ from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_ci
 from abridge.apis.interactions.reasoning import place_of, write_state
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.media import MEDIA
+from abridge.apis.params import read_arguments
 from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
@@ -274,7 +275,7 @@ class CallStep(Step):
         return {**self._sent, "id": self._id, "arguments": arguments}
 
     def _read(self, delta: Json) -> list[Event]:
-        fragment = string(delta.get("arguments"))
+        fragment = _said_arguments(delta)
         self._keep(fragment)
         if not fragment:
             return []
@@ -284,7 +285,7 @@ class CallStep(Step):
         """End the call. One that was cut before it had arguments gets some without an end, so that
         nobody runs it."""
         if not self.texts and self._state.is_complete:
-            given = dumps(self._sent.get("arguments") or {}).decode()
+            given = read_arguments(self._sent.get("arguments") or {})
             events = self._read({"arguments": "{" if self._is_cut else given})
             return [*events, PartEnded(LANE, None, part=self)]
         return [PartEnded(LANE, None, part=self)]
@@ -299,7 +300,7 @@ TYPES: Mapping[str, type[Step]] = {
 DELTA_STEPS: Mapping[str, str] = {
     **dict.fromkeys(("thought_summary", "thought_signature"), "thought"),
     **dict.fromkeys(("text", "text_annotation_delta", *MEDIA), "model_output"),
-    "arguments_delta": "function_call",
+    **dict.fromkeys(("arguments_delta", "function_call"), "function_call"),
 }
 """The type of the step that a delta belongs to, by its own type."""
 
@@ -340,7 +341,7 @@ class AnswerSteps:
 
     def _add_stray(self, index: object, wanted: str, delta: Json) -> list[Event]:
         if wanted == "function_call":
-            return self._fail() if string(delta.get("arguments")).strip() else []
+            return self._fail() if _said_arguments(delta).strip() else []
         if not wanted:
             return self._state.leave_out()
         place = index if self._find(index) is None else (index, wanted)
@@ -364,6 +365,11 @@ class AnswerSteps:
     def _fail(self) -> list[Event]:
         self._state.failure = STRAY_ARGUMENTS
         return []
+
+
+def _said_arguments(delta: Json) -> str:
+    """Return what a delta says of a call's arguments. An empty object holds the place of others."""
+    return read_arguments(delta.get("arguments") or "")
 
 
 def _known(index: object) -> object:
