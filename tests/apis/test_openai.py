@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.openai import MINT_MARK, derived_id, is_minted, mint_id
+from abridge.apis.openai import MINT_MARK, CallIds, derived_id, is_minted, mint_id
 from abridge.core.conversation import is_random_id
 
 PREFIXES = ["resp_", "rs_", "msg_", "fc_", "call_", "chatcmpl-", "item_", "ctco_"]
@@ -19,6 +19,12 @@ def test_a_minted_id_has_openais_form_and_is_recognized(prefix: str) -> None:
     assert is_minted(identity)
     assert is_random_id(identity)
     assert identity != mint_id(prefix)
+
+
+def test_calls_of_one_answer_have_ids_of_their_own() -> None:
+    ids = CallIds("call_", lambda prefix: f"{prefix}new")
+    assert [ids.take(given) for given in ("a", "b", "a")] == ["a", "b", "call_new"]
+    assert CallIds("call_", mint_id).take("") != CallIds("call_", mint_id).take("")
 
 
 @given(st.binary(min_size=20, max_size=64))

@@ -102,6 +102,21 @@ def derived_id(prefix: str, digest: bytes) -> str:
     return f"{prefix}{MINT_MARK}{digest[:MINT_SIZE].hex()}"
 
 
+class CallIds:
+    """The ids of one answer's calls: upstream's, but a new one where it gave none, or another call
+    has it."""
+
+    def __init__(self, prefix: str, mint_id: MintId) -> None:
+        self._prefix = prefix
+        self._mint_id = mint_id
+        self._taken: set[str] = {""}
+
+    def take(self, given: str) -> str:
+        taken = self._mint_id(self._prefix) if given in self._taken else given
+        self._taken.add(taken)
+        return taken
+
+
 def is_minted(identity: str) -> bool:
     return MINT_MARK in identity and _MINTED_ID.fullmatch(identity) is not None
 

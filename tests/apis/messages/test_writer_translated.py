@@ -327,6 +327,10 @@ class TestCalls:
     def test_an_id_is_minted_where_upstream_gave_none(self) -> None:
         assert streamed(call_piece(0, name="f", id="")).calls[0]["id"] == "toolu_2"
 
+    def test_an_id_is_minted_for_another_call_of_one_id(self) -> None:
+        pieces = [call_piece(number, name="f", id="k") for number in range(2)]
+        assert [call["id"] for call in streamed(*pieces).calls] == ["k", "toolu_2"]
+
 
 class TestUsage:
     def test_input_tokens_exclude_what_a_cache_holds(self) -> None:

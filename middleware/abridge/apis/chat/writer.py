@@ -58,7 +58,7 @@ from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.media import write_data_url
-from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
+from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import Json, RecordedTurn
@@ -431,7 +431,7 @@ class ChoiceWriter:
         self.lane = lane
         self._display = display
         self._tools: Mapping[str, Tool] = {} if echo is None else echo.tools
-        self._mint_id = mint_id
+        self._call_ids = CallIds("call_", mint_id)
         self._sealing = ChatSealing(None if echo is None else display.seal, limit)
         self.remaining = limit  # characters of arguments and sources that may still be held
         self.reasoning = ReasoningFields(display)
@@ -613,7 +613,7 @@ class ChoiceWriter:
         name = tool.client_name if tool is not None and tool.client_name else event.name
         begun: Json = {
             "index": event.call_index,
-            "id": event.id or self._mint_id("call_"),
+            "id": self._call_ids.take(event.id),
             "type": call.kind,
             call.kind: {"name": name, ARGUMENTS_FIELDS[call.kind]: text},
         }

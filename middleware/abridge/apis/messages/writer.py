@@ -35,7 +35,7 @@ from abridge.apis.messages.tools import (
     wrap_invalid,
 )
 from abridge.apis.messages.usage import add_share, write_usage
-from abridge.apis.openai import MintId, mint_id
+from abridge.apis.openai import CallIds, MintId, mint_id
 from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
@@ -221,7 +221,7 @@ class MessageContent:
         self.sealing = MessagesSealing(display.seal, MAX_SEALED_CHARS if given else limit)
         self._display = display
         self._tools = tools
-        self._mint_id = mint_id
+        self._call_ids = CallIds("toolu_", mint_id)
         self._blocks = BlockEvents()
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
@@ -391,7 +391,8 @@ class MessageContent:
         if self._call is None or self._call.number != event.call_index:
             self._stop_block()
             self.has_calls = True
-            self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
+            call_id = self._call_ids.take(client_call_id(event.id))
+            self._call = CallContent(event, call_id, self._tools.get(event.name))
             self.sealing.note_call(self._call.id)
             self._blocks.start(attribute_block(self._call.build_start(), event.extra))
         if event.arguments:
@@ -457,9 +458,9 @@ class CallContent:
     of them: those of a custom tool, and those that begin as none.
     """
 
-    def __init__(self, event: ToolCallDelta, tool: Tool | None, mint_id: MintId) -> None:
+    def __init__(self, event: ToolCallDelta, call_id: str, tool: Tool | None) -> None:
         self.number = event.call_index  # among the calls of the answer
-        self.id = client_call_id(event.id) or mint_id("toolu_")
+        self.id = call_id
         self._tool = tool
         self._name = tool.client_name if tool is not None and tool.client_name else event.name
         self._is_custom = event.custom

@@ -27,7 +27,7 @@ from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
-from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
+from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -535,6 +535,7 @@ class WrittenOutput:
         self._display = display
         self._tools = tools
         self._mint_id = mint_id
+        self._call_ids = CallIds("call_", mint_id)
         self._open_item: WrittenItem | None = None
         self._text_end = 0  # characters of the answer's text in messages that are done
         self.status: ItemStatus = "completed"  # of the items that end now
@@ -604,7 +605,7 @@ class WrittenOutput:
             if not isinstance(item, WrittenCall) or item.number != event.call_index:
                 begun = self.finish()
                 tool = self._tools.get(event.name)
-                item = WrittenCall(event, tool, len(self.items), self._mint_id)
+                item = WrittenCall(event, tool, len(self.items), self._mint_id, self._call_ids)
                 begun += self._add_item(item)
             return begun + item.write(event.arguments) if event.arguments else begun
         if not isinstance(item, WrittenMessage) or item.number != event.message_index:
@@ -811,7 +812,12 @@ class WrittenCall(WrittenItem):
     """
 
     def __init__(
-        self, event: ToolCallDelta, tool: Tool | None, index: int, mint_id: MintId
+        self,
+        event: ToolCallDelta,
+        tool: Tool | None,
+        index: int,
+        mint_id: MintId,
+        call_ids: CallIds,
     ) -> None:
         if tool is None and event.custom:
             tool = Tool(event.name, "custom", client_name=event.name)
@@ -824,7 +830,7 @@ class WrittenCall(WrittenItem):
         self._takes_text = kind == "custom"
         self._streams = kind == "function" or (kind == "custom" and event.custom)
         self._content = WrittenContent(INPUT if self._takes_text else ARGUMENTS, self.address)
-        self._call_id = event.id or mint_id("call_")
+        self._call_id = call_ids.take(event.id)
         self._name = event.name
 
     def build_added(self) -> Json:
