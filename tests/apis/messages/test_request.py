@@ -377,8 +377,16 @@ class TestParts:
     def test_ids_of_other_providers_are_written_in_allowed_letters(self) -> None:
         call, output = ToolCallPart("functions.f:0", "f", "{}"), ToolOutputPart("functions.f:0", ())
         written_body = body(message_of("assistant", call), message_of("tool", output))["messages"]
-        assert written_body[0]["content"][0]["id"] == "functions_f_0"
-        assert written_body[1]["content"][0]["tool_use_id"] == "functions_f_0"
+        assert written_body[0]["content"][0]["id"] == "functions_2e_f_3a_0"
+        assert written_body[1]["content"][0]["tool_use_id"] == "functions_2e_f_3a_0"
+
+    def test_other_ids_stay_others_and_none_is_empty(self) -> None:
+        calls = [ToolCallPart(identity, "f", "{}") for identity in ("a.b", "a:b", "a_b", "")]
+        (message,) = body(message_of("assistant", *calls))["messages"]
+        ids = [block["id"] for block in message["content"]]
+        assert ids[2] == "a_b"
+        assert len({*ids}) == 4
+        assert all(ids)
 
 
 class TestTools:

@@ -398,8 +398,9 @@ def write_block(
 
 
 def write_call_id(call_id: str) -> str:
-    """Return a call's id in the characters Anthropic allows, alike for call and result."""
-    return _INVALID_ID_CHARACTERS.sub("_", call_id)
+    """Return a call's id in the characters Anthropic allows, alike for call and result, and another
+    one for another id."""
+    return _INVALID_ID_CHARACTERS.sub(lambda found: f"_{ord(found[0]):x}_", call_id) or "_"
 
 
 def _write_text(part: TextPart | RefusalPart) -> Json | None:
