@@ -151,6 +151,25 @@ class TestMessages:
         assert sent[0]["parts"] == [signed(function_call(), NO_SIGNATURE)]
         assert sent[1]["parts"] == [_result("", "look", output="Here.")]
 
+    @pytest.mark.parametrize("identity", ["", "k"])
+    def test_results_of_calls_with_one_id_are_theirs_in_order(self, identity: str) -> None:
+        def turn(*names: str) -> list[Message]:
+            calls = [ToolCallPart(identity, name, "{}") for name in names]
+            outputs = [ToolOutputPart(identity, (TextPart(name),)) for name in names]
+            return [message_of("assistant", *calls), message_of("tool", *outputs)]
+
+        written = contents(message_of("user", "Where?"), *turn("f"), *turn("g", "h"), *turn("f"))
+        results = [each["parts"] for each in written if "functionResponse" in each["parts"][0]]
+        assert [part for parts in results for part in parts] == [
+            _result(identity, name, output=name) for name in "fghf"
+        ]
+
+    def test_texts_of_a_result_stand_line_by_line(self) -> None:
+        output = ToolOutputPart("fc_1", (TextPart("One."), TextPart("Two.")))
+        call = message_of("assistant", ToolCallPart("fc_1", "look", "{}"))
+        *_, last = contents(message_of("user", "Where?"), call, message_of("tool", output))
+        assert last["parts"] == [_result("fc_1", "look", output="One.\nTwo.")]
+
     @pytest.mark.parametrize(
         ("arguments", "args"),
         [("", {}), (" ", {}), ('{"a": 1', {"arguments": '{"a": 1'}), ("[1]", {"arguments": "[1]"})],

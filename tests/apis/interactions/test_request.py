@@ -156,14 +156,14 @@ class TestMessages:
                 ToolCallPart("fc_2", "hear", ""),
             ),
             message_of("tool", ToolOutputPart("fc_2", (TextPart("No."),), failed=True)),
-            message_of("tool", ToolOutputPart("fc_1", (TextPart("Here."),))),
+            message_of("tool", ToolOutputPart("fc_1", (TextPart("Here."), TextPart("Now.")))),
         )[1:] == [
             thought("Hm."),
             output("Hm."),
             function_call("fc_1", city="Paris"),
             function_call("fc_2", "hear"),
             result("fc_2", "hear", "No.", is_error=True),
-            result("fc_1", "look", "Here."),
+            result("fc_1", "look", "Here.\nNow."),
         ]
 
     @pytest.mark.parametrize(

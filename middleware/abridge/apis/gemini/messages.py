@@ -6,6 +6,7 @@ Each content is a list of parts. A result names the function whose call it answe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -60,7 +61,7 @@ class GoogleConversation(ABC):
         self._capabilities = capabilities
         self._param = request.param("messages")
         self._instructions: list[str] = []
-        self._names: dict[str, str] = {}  # of the functions called, by call id
+        self._names: dict[str, deque[str]] = {}  # of the functions called last, by call id
         for message in normalized(map(self._prepare, request.messages)):
             self._add(with_name_in_text(message, translated))
         if not self.contents and self._instructions:  # Google requires something to answer
@@ -97,17 +98,22 @@ class GoogleConversation(ABC):
             others = [part for part in message.parts if not isinstance(part, TextPart)]
             self._translated.unsupported += map(unsupported_part, others)
         elif message.role == "assistant":
+            self._note_names(message.parts)
             self._answer(message.parts)
         else:
             self._ask(message.parts)
 
-    def _read_call(self, call: ToolCallPart) -> Json:
-        """Return a call's arguments, and note its name for its result."""
-        self._names[call.id] = call.name
-        return parse_arguments(call, "arguments")
+    def _note_names(self, parts: Sequence[MessagePart]) -> None:
+        """Note the names of calls for their results: those of one id have theirs in order."""
+        names: defaultdict[str, deque[str]] = defaultdict(deque)
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                names[part.id].append(part.name)
+        self._names |= names
 
     def _name_of(self, output: ToolOutputPart) -> str:
-        return self._names.get(output.call_id, output.call_id)
+        names = self._names.get(output.call_id, deque([output.call_id]))
+        return names.popleft() if len(names) > 1 else names[0]
 
     def _leave_out_foreign(self, part: ReasoningPart) -> None:
         """Report reasoning of another API, if there is any."""
@@ -171,7 +177,7 @@ class GeminiConversationBuilder(GoogleConversation):
                 self._leave_out_foreign(part)
 
     def _write_call(self, call: ToolCallPart) -> Json:
-        return {**_write_id(call.id), "name": call.name, "args": self._read_call(call)}
+        return {**_write_id(call.id), "name": call.name, "args": parse_arguments(call, "arguments")}
 
     def _write(self, part: MessagePart) -> Iterator[Json]:
         """Write a part, unless it is blank."""
@@ -188,7 +194,7 @@ class GeminiConversationBuilder(GoogleConversation):
     def _write_result(self, output: ToolOutputPart) -> Iterator[Json]:
         """Write the result of a call. Images and files follow it, unless the model takes them
         inside."""
-        text = "".join(part.text for part in output.parts if isinstance(part, TextPart))
+        text = "\n".join(part.text for part in output.parts if isinstance(part, TextPart))
         others = [part for part in output.parts if not isinstance(part, TextPart)]
         media = [each for part in others for each in self._write(part)]
         result: Json = {

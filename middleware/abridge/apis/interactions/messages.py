@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from abridge.apis.gemini.messages import GoogleConversation, Medium
 from abridge.apis.interactions.reasoning import MODEL_STEPS, place_of, read_state, with_signature
+from abridge.apis.tools import parse_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,
@@ -91,13 +92,13 @@ class InteractionsConversationBuilder(GoogleConversation):
         return []
 
     def _write_call(self, call: ToolCallPart) -> Json:
-        arguments = self._read_call(call)
+        arguments = parse_arguments(call, "arguments")
         return {"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments}
 
     def _write_result(self, output: ToolOutputPart) -> list[Json]:
         """Write the result of a call; return the images and files that have to follow it, since the
         model does not take them inside."""
-        text = "".join(part.text for part in output.parts if isinstance(part, TextPart))
+        text = "\n".join(part.text for part in output.parts if isinstance(part, TextPart))
         others = [part for part in output.parts if not isinstance(part, TextPart)]
         media = [each for part in others for each in self._write(part)]
         inside = media if self._capabilities.media_in_results else []
