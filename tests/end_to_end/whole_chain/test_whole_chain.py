@@ -10,12 +10,12 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.end_to_end.whole_chain.clients import CLIENTS, Heard
-from tests.end_to_end.whole_chain.speech import Speech, speeches
+from tests.end_to_end.whole_chain.speech import Part, Speech, interleave, speeches
 from tests.end_to_end.whole_chain.upstreams import UPSTREAMS
 from tests.support.asgi import call
 from tests.support.deployments import ORIGIN, build_app
@@ -29,6 +29,14 @@ EACH_STAGE = pytest.mark.parametrize("expose", ["both", "summary", "none"])
 
 TELLS_ENDS = ("chat", "messages")
 """The APIs whose last word says that the answer is over, but not why."""
+
+_TEXT_AND_CALL = (
+    Part("text", ("It", " is")),
+    Part("call", ('{"q": 1}',), "look", "call_0Kq8ZpXw3TzV5bN"),
+)
+
+OPEN_TEXT = Speech(_TEXT_AND_CALL, interleave(_TEXT_AND_CALL, [0, 1, 0]))
+"""A text that is still open as a call begins."""
 
 cuts = st.lists(st.floats(0, 1), max_size=12)
 """Where the bytes are split, in parts of the whole; without any each event comes by itself."""
@@ -85,6 +93,7 @@ def squeezed(text: str) -> str:
 @EACH_PAIR
 @settings(max_examples=some(24))
 @given(speech=speeches(), places=cuts)
+@example(speech=OPEN_TEXT, places=[])
 def test_a_whole_answer_arrives_whole(
     upstream: str, client: str, expose: str, speech: Speech, places: list[float]
 ) -> None:
