@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.background import run
 from abridge.background.elsewhere import RunElsewhere
-from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.memory import MemoryBackend, MemoryStore
 from abridge.stored_responses import event_log
 from abridge.stored_responses.event_log import EventLog, StoredEvents
 from abridge.stored_responses.leases import CANCELLED
@@ -43,6 +43,7 @@ from tests.stored_responses.conversations import (
     STORE_DOWN,
     TRANSLATED_APIS,
     create_conversation,
+    fail,
     fail_once,
     fetch,
     list_conversation,
@@ -615,6 +616,20 @@ class TestStoreThatFailsOnce:
         await failed.wait()
         async with asyncio.timeout(HANG):
             await app.aclose()  # type: ignore[attr-defined]
+
+    async def test_what_is_never_stored_is_told_as_failed(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with running(Upstream(paused(gate)), background={"lease": 0.05}) as app:
+            response_id = (await begin_response(app))["id"]
+            followed = begin(
+                *(app, f"{PATH}/{response_id}", b"", KEY), method="GET", query_string=b"stream=true"
+            )
+            await followed.until(b"reasoning_text.delta")
+            monkeypatch.setattr(MemoryBackend, "put", fail)
+            gate.set()
+            await followed.finish()
+            assert check_responses(followed.data).response["status"] == "failed"
 
     async def test_events_that_cannot_be_read_are_looked_for_again(
         self, monkeypatch: pytest.MonkeyPatch

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -128,6 +130,21 @@ async def test_replicas_with_the_keys_in_another_order_see_what_either_writes(ca
         assert len(extended.items) == number + 1
     for reader in (one, other):
         assert await reader.find_conversation("conv_1") == extended
+
+
+async def test_replicas_that_write_at_once_with_the_keys_in_another_order_lose_nothing(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = MemoryBackend.put
+
+    async def put_later(self: MemoryBackend, *what: Any) -> None:
+        await asyncio.sleep(0)
+        await put(self, *what)
+
+    monkeypatch.setattr(MemoryBackend, "put", put_later)
+    both = responses(case.store, OLD, NEW), responses(case.store, NEW, OLD)
+    await asyncio.gather(*(one.save_compaction("cmp_1", b"{}") for one in both))
+    assert [await one.find_compaction("cmp_1") for one in both] == [b"{}", b"{}"]
 
 
 SAVES: dict[str, Callable[[ResponseRepository], Awaitable[None]]] = {

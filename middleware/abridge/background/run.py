@@ -167,6 +167,9 @@ class Run(InnerCall):
         try:
             if self._stop != DELETED:
                 await self._insist(self._save_response)
+        except RequestError:
+            self._response = self._failed(NOT_STORED)  # as others find it
+            raise
         finally:
             number = self.log.last + 1
             self.log.append(number, last_event(number, self._response), is_end=True)

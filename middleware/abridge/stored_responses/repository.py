@@ -242,12 +242,17 @@ class ResponseRepository:
         """Store values, for `ttl` seconds where that is less than the store's own time. Return
         whether the store could be reached.
 
-        What stands under other keys is deleted: replicas with these in another order would find it.
+        They are written under every key: replicas may have these in another order, and each finds
+        first what stands under its own first.
         """
-        key, *others = self._keyring.keys
-        named = {self._store_key(name, key): value for name, value in values.items()}
-        former = [self._store_key(name, other) for name in values for other in others]
-        return await self._store.put(named, ttl) and await self._store.delete(former)
+        return await self._store.put(
+            {
+                self._store_key(name, key): value
+                for name, value in values.items()
+                for key in self._keyring.keys
+            },
+            ttl,
+        )
 
     async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
         (value,) = await self._get("conversation", [conversation_id])
