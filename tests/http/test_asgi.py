@@ -11,7 +11,14 @@ import pytest
 from anyio import move_on_after
 from starlette.types import Message, Receive, Scope, Send
 
-from abridge.http.asgi import SLICE, Inflater, ReceiveUntil, call_on_leave, run_lifespan
+from abridge.http.asgi import (
+    SLICE,
+    Inflater,
+    ReceiveUntil,
+    call_on_leave,
+    content_encoding,
+    run_lifespan,
+)
 from abridge.waiting import Flag
 from tests.support.servers import soon
 
@@ -28,11 +35,28 @@ PACKINGS = pytest.mark.parametrize(
     ("encoding", "pack"),
     [
         (b"gzip", gzip.compress),
-        (b" X-Gzip ", gzip.compress),
+        (b"x-gzip", gzip.compress),
         (b"deflate", zlib.compress),
         (b"deflate", raw_deflate),
     ],
 )
+
+
+@pytest.mark.parametrize(
+    ("given", "encoding"),
+    [
+        ((), b""),
+        ((b"identity",), b""),
+        ((b"None",), b""),
+        ((b" GZip ",), b"gzip"),
+        ((b"gzip, identity",), b"gzip"),
+        ((b"gzip", b"br"), b"gzip,br"),
+    ],
+)
+def test_a_body_is_encoded_only_if_something_was_done_to_it(
+    given: tuple[bytes, ...], encoding: bytes
+) -> None:
+    assert content_encoding([(b"Content-Encoding", value) for value in given]) == encoding
 
 
 class TestInflater:

@@ -332,7 +332,7 @@ class TestOtherObjects:
         [
             ([("content-type", "application/json; charset=utf-7")], 415),
             ([("content-type", "application/json"), ("content-type", "x/y;Charset='utf-7'")], 415),
-            ([("content-encoding", "identity"), ("content-encoding", "deflate")], 415),
+            ([("content-encoding", "identity"), ("content-encoding", "deflate")], 400),
             ([("content-type", 'application/json; charset="UTF-8"')], 200),
             ([("content-encoding", "identity")], 200),
         ],

@@ -113,7 +113,7 @@ class Inflater:
     """
 
     def __init__(self, encoding: bytes, limit: int) -> None:
-        self._encoding = _coding_name(encoding)
+        self._encoding = encoding
         self._limit = limit
         self._member: zlib._Decompress | None = None  # the one being read
 
@@ -145,11 +145,15 @@ class Inflater:
 
 
 def can_inflate(encoding: bytes) -> bool:
-    return _coding_name(encoding) in (b"gzip", b"x-gzip", b"deflate")
+    return encoding in (b"gzip", b"x-gzip", b"deflate")
 
 
-def _coding_name(encoding: bytes) -> bytes:
-    return encoding.strip().lower()
+def content_encoding(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return how a body is encoded, in small letters; nothing if it is not, as some servers say so
+    that nobody compresses a stream."""
+    given = b",".join(value for name, value in headers if name.lower() == b"content-encoding")
+    codings = (coding.strip() for coding in given.lower().split(b","))
+    return b",".join(coding for coding in codings if coding not in (b"", b"identity", b"none"))
 
 
 def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:

@@ -22,7 +22,7 @@ from abridge.http.asgi import (
     EVENT_STREAM,
     Inflater,
     can_inflate,
-    get_header,
+    content_encoding,
     media_type,
     with_header_list,
     without_trailers,
@@ -312,7 +312,7 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     start = without_trailers(with_header_list(start))
     headers = start["headers"]
     content_type = media_type(headers)
-    encoding = get_header(headers, b"content-encoding")
+    encoding = content_encoding(headers)
     is_stream = content_type == EVENT_STREAM
     is_json = content_type == b"application/json" or content_type.endswith(b"+json")
     if not 200 <= start["status"] < 300 or start["status"] == 204:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from starlette.types import Message
 
 from abridge.apis.sse import DONE, FrameDecoder, frame_data
-from abridge.http.asgi import get_header
+from abridge.http.asgi import EVENT_STREAM, media_type
 from abridge.pipeline.client import AppReceive
 
 EVENT_FACTOR = 2
@@ -49,8 +49,8 @@ class InnerCall(ABC):
             raise OSError("the client has left")
         if message["type"] == "http.response.start":
             self._start = message
-            kind = get_header(message.get("headers") or (), b"content-type")
-            self._is_stream = message["status"] == 200 and b"event-stream" in kind
+            is_stream = media_type(message.get("headers") or ()) == EVENT_STREAM
+            self._is_stream = 200 <= message["status"] < 300 and is_stream
         elif message["type"] == "http.response.body":
             await self._take(message.get("body", b""), more=message.get("more_body", False))
 

@@ -17,8 +17,8 @@ from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
 from abridge.http.asgi import (
     BODY_HEADERS,
+    content_encoding,
     drop_headers,
-    get_header,
     media_type,
     scope_for_body,
     scope_of_read_answer,
@@ -98,8 +98,7 @@ class RenamingApp:
 
     def _choose_rewriter(self, start: Message) -> _Rewriter | None:
         headers = start["headers"]
-        encoding = get_header(headers, b"content-encoding")
-        if not 200 <= start["status"] < 300 or encoding not in (b"", b"identity"):
+        if not 200 <= start["status"] < 300 or content_encoding(headers):
             return None
         content_type = media_type(headers)
         if content_type == b"text/event-stream":

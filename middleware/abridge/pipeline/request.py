@@ -37,7 +37,7 @@ from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
-from abridge.http.asgi import Inflater, can_inflate, get_header, request_paths
+from abridge.http.asgi import Inflater, can_inflate, content_encoding, get_header, request_paths
 from abridge.observability.record import BACKGROUND
 from abridge.pipeline.body import BufferedBody, ReserveMemory
 from abridge.stored_responses.references import BackgroundStage
@@ -254,8 +254,8 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
             status=415,
             param="content-type",
         )
-    encoding = b",".join(value for name, value in headers if name == b"content-encoding")
-    if not encoding or encoding == b"identity":
+    encoding = content_encoding(headers)
+    if not encoding:
         return received
     if not can_inflate(encoding):
         raise RequestError(

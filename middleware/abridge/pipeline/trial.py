@@ -11,8 +11,8 @@ from abridge.http.asgi import (
     Inflater,
     ReceiveUntil,
     can_inflate,
+    content_encoding,
     find_write_at_once,
-    get_header,
     send_whole,
 )
 from abridge.waiting import Flag
@@ -121,7 +121,7 @@ class GivenAnswer:
 def _error_body(messages: list[Message]) -> bytes:
     """Return the body, decoded; nothing if it cannot be."""
     body = b"".join(message.get("body", b"") for message in messages[1:])
-    encoding = get_header(messages[0].get("headers") or (), b"content-encoding")
+    encoding = content_encoding(messages[0].get("headers") or ())
     if not encoding:
         return body
     try:

@@ -31,8 +31,8 @@ from abridge.http.asgi import (
     TRAILERS,
     Inflater,
     can_inflate,
+    content_encoding,
     drop_headers,
-    get_header,
     json_start,
     media_type,
     scope_of_read_answer,
@@ -115,7 +115,7 @@ class _BufferedAnswer:
     async def _begin(self, start: Message) -> None:
         headers = start["headers"]
         content_type = media_type(headers)
-        encoding = get_header(headers, b"content-encoding")
+        encoding = content_encoding(headers)
         is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
         is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))
         is_stream = content_type == EVENT_STREAM and not encoding
@@ -197,7 +197,7 @@ class _BufferedAnswer:
     def _decoded(self, start: Message) -> bytes:
         """Return the body without its content encoding. Raises ValueError."""
         body = bytes(self._buffer)
-        encoding = get_header(start["headers"], b"content-encoding")
+        encoding = content_encoding(start["headers"])
         return Inflater(encoding, self._rewriting.limit).feed(body) if encoding else body
 
     async def _pass_or_refuse(self, start: Message, *, more: bool) -> None:

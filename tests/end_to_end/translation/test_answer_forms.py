@@ -37,6 +37,17 @@ async def ask(client: str, upstream: str, played: Answer, *, stream: bool, **how
 
 @BOTH
 @EACH
+async def test_an_answer_that_is_said_not_to_be_encoded_is_read(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    plain = answer(upstream, stream=stream)
+    said = Answer(plain.steps, headers={**plain.headers, "content-encoding": "identity"})
+    reply = await ask(client, upstream, said, stream=stream)
+    assert read_answer(client, reply, stream=stream).text == WORDS
+
+
+@BOTH
+@EACH
 async def test_an_encoded_answer_is_decoded(client: str, upstream: str, *, stream: bool) -> None:
     plain = answer(upstream, stream=stream)
     data = gzip.compress(b"".join(step for step in plain.steps if isinstance(step, bytes)))

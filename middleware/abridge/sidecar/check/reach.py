@@ -16,7 +16,7 @@ from abridge.apis.json import dumps, objects, parse_object, string
 from abridge.config.addresses import other_addresses, without_version
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
-from abridge.http.asgi import Inflater, can_inflate
+from abridge.http.asgi import Inflater, can_inflate, content_encoding
 from abridge.http.transport import os_error_text
 
 Grade = Literal["ok", "note", "fault"]
@@ -111,8 +111,8 @@ async def read_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def _decoder(response: httpx.Response) -> Callable[[bytes], bytes]:
-    encoding = response.headers.get("content-encoding", "identity").encode()
-    if encoding == b"identity":
+    encoding = content_encoding(response.headers.raw)
+    if not encoding:
         return bytes
     if not can_inflate(encoding):
         raise httpx.RemoteProtocolError(
