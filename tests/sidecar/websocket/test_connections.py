@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from websockets.exceptions import InvalidStatus
 
 from abridge.middleware import AbridgeMiddleware
 from abridge.sidecar.websocket import call, session
+from abridge.work import LIGHT_BYTES
 from tests.support.deployments import ORIGIN, build_app, settings_for
-from tests.support.servers import serve, soon, stalled, until
+from tests.support.servers import HANG, serve, soon, stalled, until
 from tests.support.streams import (
     THOUGHT,
     chat_stream,
@@ -209,6 +211,34 @@ class TestEnd:
                 await until(lambda: upstream.left == 1)
             await until(lambda: running.open_websockets == 0)
         assert (upstream.left, upstream.running) == (1, 0)
+
+
+async def test_a_client_that_vanishes_while_its_request_is_read_asks_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_begun, has_left, read = threading.Event(), threading.Event(), session.with_input
+    listen = session.Session._read  # noqa: SLF001 -- it ends as soon as the client has left
+
+    def read_later(*given: Any) -> Any:
+        has_begun.set()
+        has_left.wait(HANG)
+        return read(*given)
+
+    async def listen_and_tell(self: session.Session) -> None:
+        await listen(self)
+        has_left.set()
+
+    monkeypatch.setattr(session, "with_input", read_later)
+    monkeypatch.setattr(session.Session, "_read", listen_and_tell)
+    upstream = Upstream(Answer(CHAT))
+    async with front(upstream, entry=TRANSLATED) as running:
+        async with opened(running.url) as client:
+            await client.create(input="x" * LIGHT_BYTES)
+            await until(has_begun.is_set)
+            client.connection.transport.abort()
+        await until(lambda: running.open_websockets == 0)
+    assert has_left.is_set()
+    assert not upstream.requests
 
 
 async def test_its_requests_are_counted_as_those_of_http() -> None:

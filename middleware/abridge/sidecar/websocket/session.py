@@ -355,6 +355,8 @@ class Session:
     async def _call(self, begun: Begun) -> Begun | None:
         """Have the application answer a request. Return the one that takes its place, if it was
         steered."""
+        if self._left:  # while the request was read
+            return None
         stream_id = begun.create.stream_id
         call = Call(
             begun.body,
