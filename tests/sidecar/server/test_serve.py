@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from pathlib import Path
 
 import httpx
 import pytest
 
+from abridge.sidecar.server.serve import filter_uvicorn_log
 from tests.support.checker import check_responses
 from tests.support.servers import HANG, connect, serve, soon, until
 from tests.support.sidecar import (
@@ -235,3 +237,19 @@ class TestLog:
             assert len(lines) == 1, running.output
             assert "upstream default" in lines[0]
             assert "secret" not in running.output
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [
+        (ValueError("odd"), True),
+        (asyncio.CancelledError(), False),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), False),
+    ],
+)
+def test_nothing_is_logged_that_a_client_alone_brings_about(
+    error: BaseException, *, stays: bool
+) -> None:
+    cause = (type(error), error, None)
+    record = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "It failed.", (), cause)
+    assert filter_uvicorn_log(record) is stays

@@ -217,7 +217,7 @@ async def test_a_client_that_vanishes_while_its_request_is_read_asks_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     has_begun, has_left, read = threading.Event(), threading.Event(), session.with_input
-    listen = session.Session._read  # noqa: SLF001 -- it ends as soon as the client has left
+    listen = session.Session._read
 
     def read_later(*given: Any) -> Any:
         has_begun.set()

@@ -259,9 +259,11 @@ async def wait_for_last_scrape(
 
 
 def filter_uvicorn_log(record: logging.LogRecord) -> bool:
-    """Filter uvicorn's log: log a broken upstream in one line, and drop cancelled requests.
+    """Filter uvicorn's log: log a broken upstream in one line, and drop cancelled requests and
+    WebSocket texts that are not UTF-8.
 
-    Cancelling them was logged when it was done.
+    Cancelling was logged when it was done, and it is the client who is to know of its text.
     """
     error = record.exc_info[1] if record.exc_info else None
-    return log_in_one_line(record) and not isinstance(error, asyncio.CancelledError)
+    is_dropped = isinstance(error, asyncio.CancelledError | UnicodeDecodeError)
+    return log_in_one_line(record) and not is_dropped
