@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ THINKS_THERE = {"reasoning": {"effort": "low"}}
 def test_fields_that_a_reasoning_model_rejects_are_removed(
     name: str, model: str, asks: dict[str, Any], dropped: tuple[str, ...]
 ) -> None:
-    body = {"model": model, **SAMPLED, **asks}
+    body = deepcopy({"model": model, **SAMPLED, **asks})
     assert set(PROFILES[name].drop_rejected(body, model)) == set(dropped)
     remaining = {**SAMPLED, **asks}.keys() - {field.partition(".")[0] for field in dropped}
     assert body.keys() == {"model", *remaining}
