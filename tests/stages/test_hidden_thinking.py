@@ -62,6 +62,11 @@ BLOCKS = {
         "abc\n",
         "<|begin_of_text|>\nHello",
     ),
+    "closed between bold words": (
+        "A <think> tag, **abc**</think>**Hello**",
+        "A <think> tag, **abc**",
+        "**Hello**",
+    ),
     "folded": (
         "<details><summary>Thinking…</summary>abc</details>Hello",
         "<summary>Thinking…</summary>abc",
@@ -118,6 +123,24 @@ def test_thinking_is_found_in_every_form_and_place(case: tuple[str, str, str]) -
     text, raw, answer = case
     assert split([text]) == (raw, answer)
     assert split(list(text)) == (raw, answer)
+
+
+FOLDS = ["Think", "Thoughts", "Thinking…", "Thinking (5 s)", "Thinking time: 3s", "Thought: 5s"]
+FOLDS += ["Thought Process", "Thinking Process:", "Thought for a few seconds", "Reasoned for 3s"]
+FOLDS += ["Reasoning steps", "Reasoning content", "Thought 12 seconds"]
+
+
+@pytest.mark.parametrize("heading", FOLDS)
+def test_thinking_is_folded_under_many_headings(heading: str) -> None:
+    text = f"<details><summary>{heading}</summary>abc</details>Hello"
+    assert split([text])[1] == split(list(text))[1] == "Hello"
+
+
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_a_block_may_follow_a_bold_word(size: int) -> None:
+    text = "**One**<think>**abc** d</think>Hello"
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    assert split(pieces, may_begin_inside=False) == ("**abc** d", "**One**Hello")
 
 
 @given(

@@ -102,6 +102,13 @@ async def test_other_apis_bodies_still_pass_unread() -> None:
     assert (await call(app, "/v1/chat/completions", messages, KEY)).status == 200
 
 
+async def test_a_body_that_is_too_large_to_be_read_passes() -> None:
+    upstream = forgetful(stream=False)
+    app = make(upstream, limits={"body": 1000})
+    assert (await ask(app, instructions="x" * 1000)).status == 200
+    assert len(upstream.requests[0].body) > 1000
+
+
 async def test_elsewhere_upstream_answers_for_what_it_stores() -> None:
     upstream = forgetful(stream=False)
     app = make(upstream, "vllm")

@@ -394,6 +394,14 @@ def test_a_translation_keeps_what_the_original_has(original: str, text: str) -> 
     assert translated(text, original) == (text, "")
 
 
+def test_a_translation_may_think_aloud_as_its_original_does() -> None:
+    text = "Okay, the user wants to know how to compute it."
+    checks = TranslationChecks(
+        Passage("好的，用户想知道如何计算。", translates=True, language="en")
+    )
+    assert checks.feed(text, last=True) == text
+
+
 @pytest.mark.parametrize(
     ("text", "stopped"),
     [

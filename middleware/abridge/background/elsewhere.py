@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from abridge.errors import RequestError
 from abridge.stored_responses.event_log import LOOK_SECONDS, EventIndex, StoredEvents
 from abridge.stored_responses.leases import PROCESS_STOPPED, Leases, Stop
 from abridge.stored_responses.repository import (
     UNFINISHED,
     LocalRecord,
     ResponseRepository,
+    lookup_error,
     parse_response,
-    store_unavailable,
 )
 
 
@@ -56,7 +57,8 @@ class RunElsewhere:
         await Leases(self._repository).stop(self._id, stop)
         (latest,) = await self._repository.find(self._id)
         if not isinstance(latest, LocalRecord):
-            raise store_unavailable("The store cannot be reached.")
+            gone = RequestError(f"Response with id '{self._id}' not found.", status=404)
+            raise lookup_error(gone, self._repository)
         if latest.response["status"] not in UNFINISHED:
             return latest
         ended = replace(record, response=stop.apply(record.response))

@@ -186,8 +186,8 @@ class Run(InnerCall):
         return True
 
     async def _insist(self, save: Callable[[], Awaitable[bool]]) -> None:
-        """Save what there is at the end, again and again while the lease may still hold: once that
-        is over, others end the response by themselves. Raises RequestError if it was not saved."""
+        """Save what there is at the end, again and again for as long as a lease, which is kept
+        meanwhile: else others would end the response. Raises RequestError if it was not saved."""
         until = monotonic() + self._settings.lease
         while not await save():
             if self._is_hurried or monotonic() >= until:

@@ -39,7 +39,8 @@ class Key:
 
 @dataclass(slots=True, frozen=True)
 class Keyring:
-    """The keys in use: the first one writes, all of them read, which allows rotation."""
+    """The keys in use: the first one writes, all of them read, which allows rotation. What may be
+    written again is written under all, since replicas may have them in another order."""
 
     keys: tuple[Key, ...]
     configured: bool = True

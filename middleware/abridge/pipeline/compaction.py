@@ -274,6 +274,7 @@ class Compactor:
         made = record.compaction = record.compaction or CompactionRecord(
             "upstream" if self._writer is None else "model"
         )
+        made.outcome = "failed"
         summary = await self._summarize(asking, asked, made)
         is_whole = bool(summary.text) and not summary.reason
         compaction = Compaction(summary.text, content.kept)
@@ -377,7 +378,9 @@ class CapturedAnswer:
             last = {"type": "http.response.body", "body": body, "more_body": False}
             raise AnsweredOtherwise((start, last))
         answer = ModelAnswer(endpoint)
-        answer.start(start["status"], get_header(start["headers"], b"content-type").decode())
+        answer.start(
+            start["status"], get_header(start["headers"], b"content-type").decode("latin-1")
+        )
         try:
             text = answer.feed(body)
             text += "" if answer.ended else answer.end()

@@ -50,7 +50,7 @@ class RequestReading:
             or any(route.summary.default != "off" for route in routes)
             or any(route.upstream.changes_requests for route in routes)
         )
-        self._stores = any(PROFILES[each.upstream.profile].forgets_responses for each in routes)
+        self._stores = any(PROFILES[route.upstream.profile].forgets_responses for route in routes)
 
     async def read(
         self, api: Api | None, scope: Scope, receive: Receive, reserve: ReserveMemory
@@ -89,14 +89,14 @@ class RequestReading:
 
     def _must_know(self, api: Api | None, scope: Scope) -> bool:
         """Return whether a body must be read, whatever it holds."""
-        if self._parses_all or must_read(scope):
-            return True
-        if api is None:
-            return False
-        return self._may_translate(api) or (self._stores and api.upstream.stores_responses)
+        return (
+            self._parses_all or must_read(scope) or (api is not None and self._may_translate(api))
+        )
 
     async def _must_parse(self, api: Api, scope: Scope, body: bytes) -> bool:
         if self._must_know(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
+            return True
+        if self._stores and api.upstream.stores_responses:
             return True
         if api.counts_tokens_at or api.compaction is not None:  # it has other endpoints, too
             paths = request_paths(scope)

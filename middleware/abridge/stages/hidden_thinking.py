@@ -52,7 +52,8 @@ _COMPONENT = re.compile(r"</{0,2}[A-Z][a-z]")
 
 _OPENS_WORDS = re.compile(r"\w")
 
-_EMPHASIS = re.compile(r"[*_]{1,3}\Z")
+_EMPHASIS = re.compile(r"(?:\A|[\s(\[\"'“])([*_]{1,3})\Z")
+"""The marks with which an emphasis begins."""
 
 _IN_REGEX = re.compile(r"\(?(?:\?:)?\.[*+]|\(\[|\[\^|\[?\\{1,2}[sSw]")
 """What follows a tag in regular expressions."""
@@ -549,9 +550,11 @@ def _opens_within(tag: _FoundTag, place: Surroundings, after: str, *, at_end: bo
 
 
 def _is_emphasised(line: str, after: str) -> bool:
-    """Return whether the same asterisks or underscores stand before and after a tag."""
-    marks = _EMPHASIS.search(line)
-    return marks is not None and after.startswith(marks[0])
+    """Return whether an emphasis begins just before a tag, and ends just after it."""
+    begins = _EMPHASIS.search(line)
+    if begins is None or not after.startswith(begins[1]):
+        return False
+    return not after[len(begins[1]) :][:1].isalnum()
 
 
 class _LastParagraph:

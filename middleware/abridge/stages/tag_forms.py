@@ -264,8 +264,9 @@ PHRASES = (
     # Open WebUI and what imitates it, Dify
     _phrase(
         r"<details(?=[^<>]{0,160}type=\"reasoning\""
-        r"|[^<>]{0,160}>\s{0,8}<summary>\s{0,8}(?:Thinking|Thought|Reasoning)"
-        r"(?:(?: process)?\W{0,4}<| for\b))[^<>]{0,160}>",
+        r"|[^<>]{0,160}>\s{0,8}<summary>\s{0,8}(?i:think(?:ing)?|thoughts?|reason(?:ing|ed))"
+        r"(?: for\b|(?i:\s(?:process|steps?|content|time))?[^<\w]{0,4}(?:\d[^<]{0,16})?<))"
+        r"[^<>]{0,160}>",
         "</details>",
         "<details",
     ),

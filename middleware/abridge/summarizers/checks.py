@@ -97,18 +97,25 @@ _BLANKS = lazy_compile(r"\s+")
 
 _SEQUENCE_WORD = lazy_compile(rf"[{WIDE_LETTERS}]|[^\W_{WIDE_LETTERS}]+")
 
-_ANSWERS = lazy_compile(
+_REFUSALS = (
     r"(?:I['’]m|I am)\s+(?:really\s+|so\s+|very\s+)?sorry\b|I apologi[sz]e\b|As an AI\b"
     r"|I (?:can(?:no|['’])t|am unable to) (?:help|assist|provide|fulfil|summari[sz]e)"
     r"|(?:Please|Could you(?: please)?|Can you(?: please)?) (?:provide|share|paste|give me)\b"
-    r"|(?:The user|You) (?:wants?|asks?|asked|(?:is|are) asking) (?:me )?(?:to|for) (?:sum|a summ)"
-    r"|(?:Okay|OK|Alright|Hmm),? (?:so )?(?:let me|let['’]s|I need to|the user)\b"
     r"|(?:Hello|Hi|Dear) (?:there|[A-Z]\w*)[,!]"
     r"|Es tut mir leid\b|Bitte (?:gib|geben Sie) mir\b|Je suis désolé|Lo siento\b"
-    r"|(?:很)?抱歉，|对不起，|申し訳(?:ありません|ございません)|죄송(?:합니다|하지만)",
+    r"|(?:很)?抱歉，|对不起，|申し訳(?:ありません|ございません)|죄송(?:합니다|하지만)"
+)
+"""Beginnings of a text that refuses, asks or greets."""
+
+_ANSWERS = lazy_compile(
+    rf"{_REFUSALS}"
+    r"|(?:The user|You) (?:wants?|asks?|asked|(?:is|are) asking) (?:me )?(?:to|for) (?:sum|a summ)"
+    r"|(?:Okay|OK|Alright|Hmm),? (?:so )?(?:let me|let['’]s|I need to|the user)\b",
     re.IGNORECASE,
 )
-"""Beginnings of a text that refuses, asks, greets or thinks of how to sum up."""
+"""The same, and those of one that thinks of how to sum up."""
+
+_NO_TRANSLATIONS = lazy_compile(_REFUSALS, re.IGNORECASE)
 
 _OFFERS = lazy_compile(
     r"(?:Please )?(?:let me know|feel free)\b|(?:I )?hope (?:this|that) helps\b"
@@ -228,6 +235,8 @@ class Checks:
     `instructions` are those of the prompt, `hidden` is the reasoning that must not be repeated.
     Once `is_over`, no more needs to be written: the part is as long as it may be, or has failed.
     """
+
+    _answers = _ANSWERS
 
     def __init__(self, passage: Passage, *, instructions: str = "", hidden: str = "") -> None:
         self._passage = passage
@@ -369,7 +378,7 @@ class Checks:
         return is_of_example or is_copied or self._instructions.is_in(sentence)
 
     def _fault_of(self, sentence: str, *, is_first: bool, is_echo: bool) -> Code | None:
-        if is_first and _ANSWERS.match(sentence):
+        if is_first and self._answers.match(sentence):
             return "not_a_summary"
         written = detect_language(" ".join([self._said, *self._waiting, sentence]))
         if written and self._language and is_another_language(written, self._language):
@@ -424,6 +433,8 @@ class Checks:
 
 class TranslationChecks(Checks):
     """Checks a translation, which is shown once it is whole, in its own form."""
+
+    _answers = _NO_TRANSLATIONS
 
     def feed(self, text: str, *, last: bool = False) -> str:
         if self.is_over:

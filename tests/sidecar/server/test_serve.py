@@ -240,16 +240,17 @@ class TestLog:
 
 
 @pytest.mark.parametrize(
-    ("error", "stays"),
+    ("error", "path", "stays"),
     [
-        (ValueError("odd"), True),
-        (asyncio.CancelledError(), False),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), False),
+        (ValueError("odd"), "websockets_impl.py", True),
+        (asyncio.CancelledError(), "httptools_impl.py", False),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "websockets_impl.py", False),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "httptools_impl.py", True),
     ],
 )
 def test_nothing_is_logged_that_a_client_alone_brings_about(
-    error: BaseException, *, stays: bool
+    error: BaseException, path: str, *, stays: bool
 ) -> None:
     cause = (type(error), error, None)
-    record = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "It failed.", (), cause)
+    record = logging.LogRecord("uvicorn.error", logging.ERROR, path, 0, "It failed.", (), cause)
     assert filter_uvicorn_log(record) is stays

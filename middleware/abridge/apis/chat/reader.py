@@ -906,7 +906,7 @@ class TranslatedChoice(ChoiceReader):
             self.failure = unrepresentable("audio")
         for part in [*objects(delta.get(IMAGES)), *objects(delta.get("content"))]:
             media_type, data = split_data_url(string(read_image(part).get("url")))
-            if media_type and self._carries_images:
+            if self._carries_images and media_type.startswith("image/"):
                 yield ImageDelta(self.lane, None, media_type=media_type, data=data)
             elif data:
                 self.failure = unrepresentable("image")

@@ -265,5 +265,6 @@ def filter_uvicorn_log(record: logging.LogRecord) -> bool:
     Cancelling was logged when it was done, and it is the client who is to know of its text.
     """
     error = record.exc_info[1] if record.exc_info else None
-    is_dropped = isinstance(error, asyncio.CancelledError | UnicodeDecodeError)
+    is_text = isinstance(error, UnicodeDecodeError) and "websockets" in record.pathname
+    is_dropped = is_text or isinstance(error, asyncio.CancelledError)
     return log_in_one_line(record) and not is_dropped
