@@ -36,11 +36,6 @@ from abridge.stages.tag_forms import (
 )
 from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
 
-_STRING_REST = {
-    mark: re.compile(rf"(?:[^{mark}\\]++|\\.)*+(?={mark})", re.DOTALL) for mark in "\"'"
-}
-"""The rest of a string of JSON, up to its end, by its quotation mark."""
-
 _NOTABLE = re.compile(f"{STARTERS.pattern}|`|~")
 """What begins a tag, or code."""
 
@@ -449,7 +444,6 @@ class JsonBlockFilter(BlockFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
         self._tokens = JsonTokens()
-        self._quote = ""  # of the string in which the open block begins
         self._escapes = False  # the next character of the open block is escaped
 
     def passes(self, text: str) -> bool:
@@ -475,13 +469,11 @@ class JsonBlockFilter(BlockFilter):
     def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag, or the end of the string that the open block begins in."""
         tag, form = super()._next_tag(buffer, position, at_end=at_end), self.open_form
-        if form is None or not self._quote:
+        if form is None:
             return tag
         begin = position + (self._escapes and position == 0)
-        rest = _STRING_REST[self._quote].match(
-            buffer, begin, len(buffer) if tag is None else tag.start
-        )
-        return tag if rest is None else _FoundTag(rest.end(), rest.end(), "", form, opens=False)
+        end = self._tokens.end_of_string(buffer, begin, len(buffer) if tag is None else tag.start)
+        return tag if end is None else _FoundTag(end, end, "", form, opens=False)
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self.open_form is None:
@@ -499,7 +491,7 @@ class JsonBlockFilter(BlockFilter):
 
     def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
         if tag.opens:
-            self._quote, self._escapes = self._tokens.open_quote, False
+            self._escapes = False
         elif not tag.text:
             yield from self._take_block("text")
             return

@@ -79,10 +79,13 @@ class JsonTokens:
         self._last = ""  # the last character that is shown, but for blanks
         self.strays = 0
 
-    @property
-    def open_quote(self) -> str:
-        """The quotation mark of the string that is open; empty if none is."""
-        return self._quote
+    def end_of_string(self, text: str, start: int, end: int) -> int | None:
+        """Return where the string that is open ends in a part of a text; None if it does not, or
+        none is open."""
+        rest = _STRING_REST[self._quote].match(text, start, end) if self._quote else None
+        if rest is None or rest.end() == end or text[rest.end()] != self._quote:
+            return None
+        return rest.end()
 
     def passes(self, text: str) -> bool:
         """Return whether a piece is of a string that goes on after it, so that to take it changes

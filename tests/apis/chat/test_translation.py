@@ -376,6 +376,14 @@ class TestMedia:
         )
         assert "And no" not in turn.answer.text
 
-    @pytest.mark.parametrize("media", [{"images": []}, {"audio": None}, {"images": [image("")]}])
+    @pytest.mark.parametrize(
+        "media",
+        [
+            {"images": []},
+            {"audio": None},
+            {"audio": {"data": "", "expires_at": 0, "id": "", "transcript": ""}},
+            {"images": [image("")]},
+        ],
+    )
     def test_an_empty_field_is_no_medium(self, media: dict[str, Any]) -> None:
         assert turn_of(self.read({**SAID, **media}, streamed=True)).ok

@@ -902,7 +902,8 @@ class TranslatedChoice(ChoiceReader):
 
     def _read_media(self, delta: Json) -> Iterator[ImageDelta]:
         """Read the images of a delta. What the client's API has no form for fails the answer."""
-        if delta.get("audio"):
+        audio = as_object(delta.get("audio"))
+        if audio.get("data") or audio.get("transcript"):
             self.failure = unrepresentable("audio")
         for part in [*objects(delta.get(IMAGES)), *objects(delta.get("content"))]:
             media_type, data = split_data_url(string(read_image(part).get("url")))
