@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from abridge.core.events import ErrorDetail
 
 PDF_TYPE = "application/pdf"
@@ -13,12 +11,7 @@ PDF_BASE64_START = "JVBERi0"  # %PDF-
 REMOTE = ("http://", "https://")
 """Beginnings of addresses from which an upstream may get a file itself."""
 
-MEDIA: Mapping[str, str] = {
-    "image": "an image",
-    "audio": "audio",
-    "video": "a video",
-    "document": "a document",
-}
+MEDIA = {"image": "an image", "audio": "audio", "video": "a video", "document": "a document"}
 """What an answer may hold beside text, by the first half of its media type, or by its type."""
 
 _SCHEME, _BASE64 = "data:", ";base64"

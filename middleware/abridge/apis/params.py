@@ -56,12 +56,13 @@ def read_flag(holder: Json, key: str, param: str = "") -> bool:
 
 
 def check_object(value: Any, param: str, *, or_string: bool = False) -> Json:
-    """Return a value that is an object. `or_string`: the client may send a string as well, which is
-    read elsewhere; here and in the next."""
+    """Return a value that is an object. With `or_string` the error says that a string may be sent
+    as well, which the caller has read."""
     return _check(value, param, dict, or_string=or_string)
 
 
 def check_list(value: Any, param: str, *, or_string: bool = False) -> list[Any]:
+    """Return a value that is a list; see `check_object`."""
     return _check(value, param, list, or_string=or_string)
 
 

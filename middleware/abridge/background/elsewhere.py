@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from abridge.errors import RequestError
 from abridge.stored_responses.event_log import LOOK_SECONDS, EventIndex, StoredEvents
 from abridge.stored_responses.leases import PROCESS_STOPPED, Leases, Stop
 from abridge.stored_responses.repository import (
@@ -15,6 +14,7 @@ from abridge.stored_responses.repository import (
     lookup_error,
     parse_response,
 )
+from abridge.stored_responses.views import response_not_found
 
 
 class RunElsewhere:
@@ -57,8 +57,7 @@ class RunElsewhere:
         await Leases(self._repository).stop(self._id, stop)
         (latest,) = await self._repository.find(self._id)
         if not isinstance(latest, LocalRecord):
-            gone = RequestError(f"Response with id '{self._id}' not found.", status=404)
-            raise lookup_error(gone, self._repository)
+            raise lookup_error(response_not_found(self._id), self._repository)
         if latest.response["status"] not in UNFINISHED:
             return latest
         ended = replace(record, response=stop.apply(record.response))

@@ -136,14 +136,11 @@ class BackgroundResponses:
         if not self._places.take(tenant, 1):
             raise _too_many()
         self._runs[run.id] = run
-        has_begun = False
         try:
-            has_begun = await run.begin()
-        finally:
-            if not has_begun:
-                self._release(run, tenant)
-        if not has_begun:
-            raise store_unavailable("The background response could not be stored.")
+            await run.begin()
+        except BaseException:
+            self._release(run, tenant)
+            raise
         alone = {**scope_for_body(scope, body, BODY_HEADERS), BACKGROUND: run.id}
         task = asyncio.create_task(self._run(run, tenant, alone))
         for tasks in (self._running.tasks, self._tasks):

@@ -85,16 +85,15 @@ class Run(InnerCall):
         self._decided = Flag()  # set with either
         self._is_hurried = False  # the server does not wait for a store that is down
 
-    async def begin(self) -> bool:
-        """Store the response as one that runs; return whether that worked. Raises RequestError if
-        some of it could not be stored."""
-        if not await self._leases.renew(self.id, self._settings.lease):
-            return False
+    async def begin(self) -> None:
+        """Store the response as one that runs. Raises RequestError if that fails."""
+        has_lease = await self._leases.renew(self.id, self._settings.lease)
         self._storage = await self._storage.save_input()
         await self._storage.save_response(self._response, Work())
         fields = {"sequence_number": 0, "response": {**self._response, "status": "queued"}}
         self.log.append(0, encode_event("response.created", fields))
-        return await self.log.save()
+        if not (has_lease and await self.log.save()):
+            raise store_unavailable(NOT_STORED)
 
     def stop(self, stop: Stop) -> None:
         """End the run, unless it has ended."""

@@ -50,7 +50,9 @@ class RequestReading:
             or any(route.summary.default != "off" for route in routes)
             or any(route.upstream.changes_requests for route in routes)
         )
-        self._stores = any(PROFILES[route.upstream.profile].forgets_responses for route in routes)
+        self._stores_responses = any(
+            PROFILES[route.upstream.profile].forgets_responses for route in routes
+        )
 
     async def read(
         self, api: Api | None, scope: Scope, receive: Receive, reserve: ReserveMemory
@@ -96,7 +98,7 @@ class RequestReading:
     async def _must_parse(self, api: Api, scope: Scope, body: bytes) -> bool:
         if self._must_know(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
             return True
-        if self._stores and api.upstream.stores_responses:
+        if self._stores_responses and api.upstream.stores_responses:
             return True
         if api.counts_tokens_at or api.compaction is not None:  # it has other endpoints, too
             paths = request_paths(scope)

@@ -93,7 +93,7 @@ class Thinking:
         self._cut = 0  # characters of thinking in the texts that have ended
         self._last_cut: tuple[Part | None, int] = (None, 0)  # of the message that ended last
         self._messages: dict[Part, _Message] = {}
-        self._unreleased: dict[Part, _Message] = {}  # texts of which something may be held back
+        self._holding: dict[Part, _Message] = {}  # texts of which something may be held back
         self._calls: dict[Part, _OpenCall] = {}
         self._current: Part | None = None  # the message, or what else, of the last event
         self._out: list[Event] = []
@@ -216,12 +216,12 @@ class Thinking:
         if text is None:
             part.shown = part.shown or []
             text = message.texts[part] = _OpenText(self._new_splitter(message, event), event)
-        self._unreleased[part] = message
         text.last, text.size = event, text.size + len(said)
         pieces = text.splitter.feed(said)
         if pieces == [TagPiece("text", said)]:
             self._say(message, text, event, said)
         else:
+            self._holding[part] = message
             self._show(message, text, pieces)
             if event.says_more and not self._hides_raw:
                 message.pass_on(Beside(event.lane, event.frame, part=part))
@@ -233,10 +233,10 @@ class Thinking:
 
     def _release_texts(self) -> None:
         """Release what is held back of the texts that are open, since what comes now follows it."""
-        for part, message in self._unreleased.items():
+        for part, message in self._holding.items():
             if (text := message.texts.get(part)) is not None:
                 self._show(message, text, text.splitter.interrupt())
-        self._unreleased.clear()
+        self._holding.clear()
 
     def _end_texts(self, message: _Message, part: Part | None = None) -> None:
         """End one text of a message, or all. If the answer breaks off, what is held back of it may

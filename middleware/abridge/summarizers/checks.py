@@ -116,6 +116,7 @@ _ANSWERS = lazy_compile(
 """The same, and those of one that thinks of how to sum up."""
 
 _NO_TRANSLATIONS = lazy_compile(_REFUSALS, re.IGNORECASE)
+"""What is translated may think aloud, too."""
 
 _OFFERS = lazy_compile(
     r"(?:Please )?(?:let me know|feel free)\b|(?:I )?hope (?:this|that) helps\b"

@@ -398,8 +398,8 @@ def write_block(
 
 
 def write_call_id(call_id: str) -> str:
-    """Return a call's id in the characters Anthropic allows, alike for call and result, and mostly
-    another one for another id."""
+    """Return a call's id in the characters Anthropic allows, alike for call and result. Any
+    other is spelled by its number, so that ids stay apart."""
     return _INVALID_ID_CHARACTERS.sub(lambda found: f"_{ord(found[0]):x}_", call_id) or "_"
 
 
