@@ -85,7 +85,7 @@ PURE_FOLDERS = ("core", "providers", "stages", "apis", "attribution")
 
 IMPURE_MODULES = frozenset(
     {
-        *("aiohttp", "anyio", "asyncio", "concurrent", "contextvars", "datetime", "httpx"),
+        *("anyio", "asyncio", "concurrent", "contextvars", "datetime", "httpx"),
         *("logging", "multiprocessing", "os", "pathlib", "redis", "select", "selectors", "socket"),
         *("ssl", "starlette", "subprocess", "threading", "time", "uvicorn"),
     }

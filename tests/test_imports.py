@@ -13,7 +13,7 @@ EXTRAS = frozenset({"asyncpg", "cryptography", "opentelemetry", "redis"})
 
 EXTRACTS = "abridge.summarizers.extractive.extract"
 
-LATER = frozenset({*EXTRAS, "aiohttp", EXTRACTS, "uvicorn", "uvloop", "httptools"}) | {
+LATER = frozenset({*EXTRAS, EXTRACTS, "uvicorn", "uvloop"}) | {
     f"abridge.sidecar.{folder}" for folder in ("server", "check", "demo")
 }
 """What an import of the package leaves for when it is used."""

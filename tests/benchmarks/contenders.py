@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import httpx
 import uvicorn
 from starlette.applications import Starlette
@@ -218,24 +217,6 @@ def bare(upstream: str) -> ASGIApp:
     return forward
 
 
-def session(upstream: str) -> ASGIApp:
-    """Return a proxy over aiohttp's client session with its defaults."""
-    sessions: list[aiohttp.ClientSession] = []
-
-    async def forward(scope: Scope, receive: Receive, send: Send) -> None:
-        if not sessions:
-            sessions.append(aiohttp.ClientSession(auto_decompress=False))
-        headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
-        body = await _body(receive)
-        async with sessions[0].post(
-            upstream + scope["path"], headers=headers, data=body
-        ) as response:
-            raw, pieces = list(response.raw_headers), response.content.iter_any()
-            await _relay(response.status, raw, pieces, send)
-
-    return forward
-
-
 def httpx_stock(upstream: str) -> ASGIApp:
     """Return a reverse proxy as usually written: Starlette and httpx with its defaults."""
     return _httpx_app(upstream, httpx.AsyncClient(timeout=None))  # noqa: S113 -- answers may be slow
@@ -268,7 +249,6 @@ def _httpx_app(upstream: str, client: httpx.AsyncClient) -> ASGIApp:
 
 APPS = {
     "bare": bare,
-    "session": session,
     "httpx": httpx_stock,
     "httpx-unlimited": httpx_unlimited,
 }

@@ -82,7 +82,6 @@ def _round(name: str, number: int, server: Server, job: Job) -> Row:
 NAMES = {
     "abridge": "`abridge serve`",
     "bare": "bare transport",
-    "session": "aiohttp session",
     "httpx": "stock httpx",
     "httpx-unlimited": "httpx, all kept alive",
     "nginx": "nginx",

@@ -22,8 +22,8 @@ COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}
 """Has the first round, which is not counted, leave compiled modules to the others."""
 
 PACKAGES = (
-    "import aiohttp, cachetools, click, httpx, orjson, prometheus_client, pydantic, uvloop, yarl; "
-    "import starlette.routing, uvicorn.protocols.http.httptools_impl; "
+    "import aiohappyeyeballs, cachetools, click, httpx, orjson, prometheus_client, pydantic; "
+    "import uvloop, starlette.routing, uvicorn.protocols.http.httptools_impl; "
     "import uvicorn.protocols.websockets.websockets_sansio_impl; pydantic.create_model('Table')"
 )
 """What others wrote of a sidecar. A model needs the larger part of pydantic."""

@@ -16,7 +16,7 @@ __all__ = ["clock", "no_leaks", "pytest_asyncio_loop_factories"]
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep idle connections open for the whole test."""
-    monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
+    monkeypatch.setattr("abridge.http.pool.KEEP_ALIVE", 1000.0)
 
 
 @pytest.fixture

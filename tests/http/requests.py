@@ -38,10 +38,5 @@ async def send_request(transport: Transport, request: httpx.Request) -> bytes:
 
 
 def connections_in_use(transport: Transport) -> list[UpstreamConnection]:
-    """Count the connections that serve a request now."""
-    return [
-        link
-        for pool in transport._pools.values()
-        for link in pool._acquired
-        if isinstance(link, UpstreamConnection)
-    ]
+    """Return the connections that serve a request now."""
+    return [link for pool in transport._pools.values() for link in pool.in_use]

@@ -128,7 +128,7 @@ async def test_tls_goes_through_a_tunnel_and_the_proxy_sees_none_of_it(
 async def test_after_a_dead_connection_none_that_was_idle_is_tried(
     monkeypatch: pytest.MonkeyPatch, *, tunnels: bool
 ) -> None:
-    monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", HANG)
+    monkeypatch.setattr("abridge.http.pool.KEEP_ALIVE", HANG)
     all_busy = asyncio.Barrier(3)
 
     async def answer_once(peer: Peer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -217,9 +217,8 @@ class Link(asyncio.Transport):
 async def receive(reads: list[tuple[bytes, bool]], refused: list[bool]) -> list[bytes]:
     """Have a connection receive these reads, and the loop run after those that say so; refuse
     pieces in this order. Return all pieces in the order in which they were taken or read."""
-    connection, pieces = UpstreamConnection(asyncio.get_running_loop()), list[bytes]()
+    connection, pieces = UpstreamConnection(id, id), list[bytes]()
     connection.connection_made(Link())
-    connection.start_use(cast(Any, object()))
     connection.send_request(b"", idle_timeout=60, is_head=False)
     connection.data_received(HEAD)
     await connection.read_head()

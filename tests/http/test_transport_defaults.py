@@ -1,4 +1,4 @@
-"""Test that the transport turns off what aiohttp does by default and a proxy must not do."""
+"""Test that the transport does nothing that a client does by default and a proxy must not do."""
 
 from __future__ import annotations
 
@@ -172,13 +172,11 @@ async def test_a_stream_may_go_on_for_longer_than_five_minutes(clock: Clock) -> 
 
 @pytest.mark.parametrize(("seconds", "connections"), [(3.9, 1), (4.1, 2)])
 async def test_an_idle_connection_is_kept_for_four_seconds(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch, seconds: float, connections: int
+    transport: Transport, clock: Clock, seconds: float, connections: int
 ) -> None:
-    now = 1000.0
-    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: now)
     async with listen(Recorder()) as server:
         await send_request(transport, get(server.url))
-        now += seconds
+        await clock.advance(seconds)
         await send_request(transport, get(server.url))
         assert server.connections == connections
 

@@ -42,7 +42,7 @@ async def test_each_event_is_seen_when_it_is_sent(transport: Transport) -> None:
 
 
 async def test_chunks_of_one_byte_are_read_many_at_once(transport: Transport) -> None:
-    count = 5000  # more than aiohttp parses before it waits for its reader
+    count = 5000  # more than one read holds
 
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -232,7 +232,7 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
     async with listen(script) as server:
         response = await transport.handle_async_request(post(server.url, source()))
         (link,) = connections_in_use(transport)
-        await until(lambda: link.writing_paused)
+        await until(lambda: link.is_writing_paused)
         closed = link.closed
         assert closed is not None
         await response.aclose()

@@ -1,4 +1,4 @@
-"""The outgoing transport: aiohttp's engine behind httpx's transport interface.
+"""The outgoing transport, behind httpx's transport interface.
 
 Theory of operation. A request is sent as given: its target and headers go out byte for byte; no
 header is added, and nothing is quoted again. The response is returned likewise, each chunk as it
@@ -23,17 +23,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from socket import gaierror
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from urllib.parse import quote
 
 import httpx
 
 from abridge.http.asgi import PATH_SAFE, quote_non_ascii
+from abridge.http.connections import UpstreamConnection
 from abridge.http.forward_proxy import ForwardProxy, find_proxy
-
-if TYPE_CHECKING:
-    from abridge.http.connections import ConnectionPool, UpstreamConnection
-
+from abridge.http.pool import ConnectionPool
 
 STALE_SECONDS = 2.0
 """Seconds in which a connection that upstream had closed before a request says so."""
@@ -114,8 +112,6 @@ class Transport(httpx.AsyncBaseTransport):
     def __init__(
         self, *, connect: float, headers: float, idle: float, tls: ssl.SSLContext | None = None
     ) -> None:
-        from abridge.http.connections import ConnectionPool  # noqa: PLC0415 -- aiohttp takes 0.15 s
-
         self._new_pool = partial(ConnectionPool, tls, connect)
         self._headers_timeout = headers
         self._idle_timeout = idle
@@ -178,8 +174,8 @@ class Transport(httpx.AsyncBaseTransport):
         except BaseException:
             connection.disconnect()
             raise
-        connection.read_timeout = self._idle_timeout
-        return HttpResponse(head.code, head.raw_headers, _ResponseBody(connection))
+        connection.set_idle_timeout(self._idle_timeout)
+        return HttpResponse(head.status, head.headers, _ResponseBody(connection))
 
 
 async def send_by(transport: httpx.AsyncBaseTransport, request: HttpRequest) -> HttpResponse:
@@ -261,9 +257,8 @@ class _ResponseBody(httpx.AsyncByteStream):
 
     def __init__(self, connection: UpstreamConnection) -> None:
         self._connection: UpstreamConnection | None = connection
-        self._read = connection.read_body
         self.write_at_once: Callable[[bytes], bool] | None = None
-        self._failure: httpx.TransportError | None = None
+        self._failure: Exception | None = None
 
     def take_whole(self) -> bytes | None:
         return None if self._connection is None else self._connection.take_whole()
@@ -272,14 +267,15 @@ class _ResponseBody(httpx.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        try:
-            chunk = await self._read(self.write_at_once)
-        except httpx.TransportError:
+        if self._connection is not None:
+            try:
+                chunk = await self._connection.read_body(self.write_at_once)
+            except httpx.TransportError:
+                await self.aclose()
+                raise
+            if chunk:
+                return chunk
             await self.aclose()
-            raise
-        if chunk:
-            return chunk
-        await self.aclose()
         if self._failure is not None:
             raise self._failure
         raise StopAsyncIteration

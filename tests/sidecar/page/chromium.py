@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import aiohttp
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
 
 from tests.support.servers import HANG, soon
 
@@ -51,7 +51,7 @@ class Tab:
     """One page: `requests` are the addresses it requested, `complaints` the errors on its console,
     including violations of the content security policy."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -62,7 +62,7 @@ class Tab:
 
     async def listen(self) -> None:
         async for message in self._socket:
-            reply = json.loads(message.data)
+            reply = json.loads(message)
             if (answer := self._answers.pop(reply.get("id", 0), None)) is not None:
                 if not answer.done():
                     answer.set_result(reply)
@@ -85,7 +85,8 @@ class Tab:
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         sent = {"id": number, "method": method, "params": params}
-        await self._socket.send_json({**sent, "sessionId": self.session} if self.session else sent)
+        sent |= {"sessionId": self.session} if self.session else {}
+        await self._socket.send(json.dumps(sent))
         reply = await soon(answer)
         assert "error" not in reply, f"{method}: {reply['error']}"
         return reply["result"]
@@ -211,10 +212,7 @@ def chromium() -> Iterator[str]:
 @asynccontextmanager
 async def new_tab(address: str) -> AsyncIterator[Tab]:
     """Open a tab that shares nothing with earlier ones."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(address, max_msg_size=0) as socket,
-    ):
+    async with connect(address, max_size=None) as socket:
         tab = Tab(socket)
         listening = asyncio.create_task(tab.listen())
         try:

@@ -15,7 +15,7 @@ GET = b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n"
 
 @pytest.fixture(autouse=True)
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
+    monkeypatch.setattr("abridge.http.pool.KEEP_ALIVE", 1000.0)
 
 
 @pytest.mark.parametrize("lifespan", ["on", "off"])

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from aiohttp.streams import EMPTY_PAYLOAD
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.config.settings import Settings
@@ -89,13 +88,12 @@ class ServedProxy:
     @property
     def upload_is_blocked(self) -> bool:
         """True while upstream does not read a request's body."""
-        return any(link.writing_paused for link in connections_in_use(self.transport))
+        return any(link.is_writing_paused for link in connections_in_use(self.transport))
 
     @property
     def unread_bytes(self) -> int:
         """Bytes of responses that wait for slow clients."""
-        bodies = [link.body for link in connections_in_use(self.transport)]
-        return sum(body._size for body in bodies if body is not EMPTY_PAYLOAD)
+        return sum(link.unread_bytes for link in connections_in_use(self.transport))
 
     async def ended(self) -> BaseException | None:
         await until(lambda: bool(self.ends))

@@ -1,0 +1,113 @@
+"""Test which connections are kept, and which addresses new ones go to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from abridge.http.pool import KEEP_ALIVE, LOOKUP_LIFETIME, ConnectionPool
+from abridge.http.transport import Transport
+from tests.http.requests import connections_in_use, get, send_request
+from tests.support.clock import Clock
+from tests.support.servers import HANG, Peer, listen, soon, until
+
+
+async def serve(peer: Peer) -> None:
+    while True:
+        await peer.request()
+        await peer.answer()
+
+
+@pytest.fixture
+async def pool(clock: Clock) -> AsyncIterator[ConnectionPool]:
+    pool = ConnectionPool(None, HANG)
+    yield pool
+    await pool.close()
+
+
+async def test_an_idle_connection_is_closed_without_a_further_request(
+    transport: Transport, clock: Clock
+) -> None:
+    gone = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+        await peer.left()
+        gone.set()
+
+    async with listen(script) as server:
+        await send_request(transport, get(server.url))
+        await clock.advance(KEEP_ALIVE + 0.1)
+        await soon(gone.wait())
+
+
+async def test_what_upstream_closes_is_forgotten(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+
+    async with listen(script) as server:
+        await send_request(transport, get(server.url))
+        (pool,) = transport._pools.values()
+        await until(lambda: not pool._open)
+        assert connections_in_use(transport) == []
+
+
+class Names:
+    """Answers lookups; fails those of no address."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+        self.addresses, self.asked = addresses, 0
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self)
+
+    async def __call__(self, host: str, port: int, **options: Any) -> list[Any]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_AGAIN, "later")
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in self.addresses
+        ]
+
+
+async def first_addresses(pool: ConnectionPool, count: int) -> list[str]:
+    found = await asyncio.gather(*(pool._look_up(("model", 80)) for _ in range(count)))
+    return [infos[0][4][0] for infos in found]
+
+
+async def test_a_host_s_addresses_take_turns_and_are_looked_up_once(
+    pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names(monkeypatch, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+    assert await first_addresses(pool, 4) == ["10.0.0.2", "10.0.0.3", "10.0.0.1", "10.0.0.2"]
+    assert names.asked == 1
+    await clock.advance(LOOKUP_LIFETIME + 1)
+    await first_addresses(pool, 1)
+    assert names.asked == 2
+
+
+async def test_a_lookup_that_failed_is_tried_again(
+    pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names(monkeypatch)
+    with pytest.raises(httpx.ConnectError, match="later"):
+        await pool.acquire("http://model", None, fresh=False)
+    names.addresses = ("10.0.0.1",)
+    assert await first_addresses(pool, 1) == ["10.0.0.1"]
+
+
+async def test_a_request_that_gives_up_does_not_end_the_lookup_of_another(
+    pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Names(monkeypatch, "10.0.0.1")
+    first, second = (asyncio.create_task(pool._look_up(("model", 80))) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second)[0][4] == ("10.0.0.1", 80)
