@@ -98,6 +98,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
                 "http://a..b/v1",
                 f"http://{'a' * 64}/v1",
                 "http://x\\y/v1",
+                "http://☃.test/v1",
                 "http://[::1/v1",
                 "http://[x]/v1",
                 "http://x y/v1",

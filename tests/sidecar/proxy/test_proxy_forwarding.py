@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httpx
@@ -192,10 +191,9 @@ async def test_respx_can_stand_in_for_an_upstream() -> None:
     assert (answer.status, answer.json) == (202, {"id": "resp_1"})
 
 
-@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://☃.test/v1"}])
-async def test_an_upstream_without_an_address_stops_the_start(upstream: dict[str, Any]) -> None:
+async def test_an_upstream_without_an_address_stops_the_start() -> None:
     with pytest.raises(SettingsError, match="base_url"):
-        Proxy(settings(upstream))
+        Proxy(settings({}))
 
 
 async def test_no_upstream_stops_the_start() -> None:

@@ -145,10 +145,7 @@ class UpstreamTarget:
         upstream = route.upstream
         if upstream.base_url is None:
             raise SettingsError(f"upstreams: {upstream.name!r} has no base_url")
-        try:
-            url = httpx.URL(upstream.base_url)
-        except httpx.InvalidURL as error:
-            raise SettingsError(f"upstreams: base_url of {upstream.name!r}: {error}") from None
+        url = httpx.URL(upstream.base_url)
         origin = f"{url.scheme}://{url.netloc.decode()}"
         return cls(
             upstream.name,
