@@ -20,6 +20,7 @@ from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
 from tests.support.checker import check_chat
+from tests.support.loop_turns import counting_calls
 from tests.support.pipeline import Pipeline, chat
 from tests.support.streams import DONE, chunk, completion, frame
 
@@ -371,6 +372,18 @@ class TestWhatIsLeftOut:
         message = {"content": f"{BLOCK}So."}
         assert texts.split_message(message) == {"content": "So."}
         assert texts.dropped == 1
+
+    def test_a_call_takes_no_longer_after_hundreds_of_others(self) -> None:
+        pipeline = chat(expose="none")
+
+        def count_for(index: int) -> int:
+            frame = chunk(call(index=index, id=f"c{index}"))
+            with counting_calls() as turns:
+                pipeline.frame(frame)
+            return sum(turns)
+
+        _, second, *_, last = [count_for(index) for index in range(400)]
+        assert last < 2 * second
 
 
 class TestWhereNothingIsHidden:

@@ -88,13 +88,8 @@ class ChoiceTexts:
         self._held: list[Json] = []  # choices
         self._has_field = display.hides_raw and display.drops_inline
         self._is_cut = False  # the answer breaks off
-        self._repeated = 0
+        self.dropped = 0  # texts of thinking that repeat the reasoning, or stand where none may
         self._logprobs = ShownLogprobs()
-
-    @property
-    def dropped(self) -> int:
-        """The number of texts of thinking that repeat the reasoning, or stand where none may."""
-        return self._repeated + sum(other.blocks for other in self._others.values())
 
     def accepts(self, found: ChunkText) -> Accepts | None:
         """Return what tells whether a text like this would go out as it is; None if none would."""
@@ -204,7 +199,7 @@ class ChoiceTexts:
             return []
         if not (self._hides_raw and self._has_field):
             return [{DEFAULT_FIELD if kind == "raw" else "content": text} for kind, text in pieces]
-        self._repeated += any(kind == "raw" for kind, _ in pieces)
+        self.dropped += any(kind == "raw" for kind, _ in pieces)
         return [{"content": text} for kind, text in pieces if kind == "text"]
 
     def _split_list(
@@ -248,7 +243,7 @@ class ChoiceTexts:
                 holder[key], changed = shown, True
         places = {place: (holder, key) for place, holder, key in texts}
         for place, found in self._others.items() if is_last else ():
-            if held := visible_text(self._end(found)):
+            if held := self._visible(found, self._end(found)):
                 holder, key = places.get(place) or _add_text(delta, place)
                 holder[key], changed = holder[key] + held, True
         return changed
@@ -262,7 +257,12 @@ class ChoiceTexts:
             found = self._others[place] = _FILTERS[place[0]](limit=self._limit).counting_in(
                 self._hidden
             )
-        return visible_text(found.feed(text))
+        return self._visible(found, found.feed(text))
+
+    def _visible(self, found: ThinkingFilter, pieces: list[TagPiece]) -> str:
+        """Return what is shown of a text, and count what is left out: there may be many texts."""
+        self.dropped, found.blocks = self.dropped + found.blocks, 0
+        return visible_text(pieces)
 
     def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
         return thinking.abort() if self._is_cut else thinking.end()
