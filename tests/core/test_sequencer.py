@@ -26,6 +26,7 @@ from abridge.core.events import (
 )
 from abridge.core.parts import GIVEN_UP_AT_ONCE
 from abridge.core.plan import Passage, SummaryPlan
+from abridge.core.sequencer import EMITTED_AT_ONCE
 from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SPENT, SequencerDriver
 
@@ -614,6 +615,26 @@ class TestBounds:
         driver.wait(1.0)
         assert not driver.sequencer.is_full
         assert driver.sequencer.done
+
+    def test_what_has_waited_leaves_a_part_at_a_time(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        said = [str(number) for number in range(EMITTED_AT_ONCE * 5 // 2)]
+        for text in said:
+            driver.answer(text)
+        before = len(driver.emitted)
+        driver.write(1, "sum")
+        driver.answer("later")
+        driver.end()
+        steps = [len(driver.emitted) - before]
+        while (deadline := driver.sequencer.deadline) is not None:
+            assert deadline <= driver.now
+            assert driver.sequencer.is_full
+            driver.wait(0)
+            steps.append(len(driver.emitted) - before - sum(steps))
+        assert not driver.sequencer.is_full
+        assert max(steps) < EMITTED_AT_ONCE + 10
+        closed = driver.emitted_labels.index("closed")
+        assert driver.emitted_labels[closed + 1 :] == [*said, "later", "ended"]
 
     def test_what_is_emitted_at_once_takes_no_room(self) -> None:
         driver = SequencerDriver(replace(PARTS, held_limit=10))

@@ -725,7 +725,7 @@ class TestSlowClient:
         stream = [*chat_stream(THOUGHT)[:-3], *frames, *chat_stream("", "")[1:]]
         upstream = Upstream(Answer(stream))
         request = ask(upstream)
-        await request.until(b"xxx")
+        await request.until(b"x" * 1000, 400)  # more than waited for the summary
         request.gate.clear()
         await upstream.until_stalled()
         assert upstream.sent - len(request.data) < 2 * HIGH_WATER

@@ -31,6 +31,7 @@ Events that concern all lanes have a queue of their own. `UsageReported`, `Error
 Patience and memory are two limits. Only time ends a hold. While so many bytes wait that the
 Sequencer `is_full`, whoever feeds it should read no more of upstream; what is fed all the same
 waits like the rest. Something waits only while a lane holds, so a full Sequencer has a deadline.
+After a hold, what has waited leaves in steps, one a tick, so that other streams get their turn.
 
 Times are in seconds, on a clock that stands still while the client is not reading.
 """
@@ -40,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
+from math import inf
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -81,6 +83,10 @@ from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, body_of
 from abridge.core.usage import Tokens, UsageLedger
 
+EMITTED_AT_ONCE = 100
+"""Events that leave a queue in one step: after a hold there may be thousands, and to write them
+takes a while. The others are due at once, and so leave in the next step."""
+
 MAX_TRANSLATED_CHARS = 12_000
 """Characters of a part that are translated: a summarizer is not held to writing more."""
 
@@ -101,6 +107,7 @@ class Sequencer:
         self._stopped_by: ErrorDetail | None = None  # why no more summaries are to be shown
         self.held_bytes = 0  # bytes that wait, as on the wire
         self.holding = 0  # number of lanes that hold
+        self._gives_way = False  # more leaves in the next step alone
         self.missed_deadline = False  # a hold ended by timeout
         self.done = False  # ResponseEnded was emitted
 
@@ -113,8 +120,9 @@ class Sequencer:
 
     @property
     def is_full(self) -> bool:
-        """Return whether so much waits that no more of upstream should be read."""
-        return self.held_bytes > self._plan.held_limit
+        """Return whether so much waits, or is still to leave, that no more of upstream should be
+        read."""
+        return self._gives_way or self.held_bytes > self._plan.held_limit
 
     @property
     def spent(self) -> Tokens:
@@ -124,6 +132,8 @@ class Sequencer:
     @property
     def deadline(self) -> float | None:
         """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
+        if self._gives_way:
+            return -inf
         return self._lanes.deadline if self.holding else None
 
     def room_for(self, event: Event) -> float:
@@ -282,6 +292,7 @@ class Sequencer:
 
     def tick(self, now: float) -> list[Effect]:
         """Take note of the time."""
+        self._gives_way = False
         return self._emit_ready(now)
 
     # Arrival
@@ -426,10 +437,15 @@ class Sequencer:
 
     def _emit_lane(self, lane: Lane, now: float) -> None:
         self._emit_summary(lane)
+        room = 0 if self._gives_way else EMITTED_AT_ONCE
         while lane.queue:
+            if not room:
+                self._gives_way = True
+                return
             blocking_parts = lane.blocking_parts()
             if not blocking_parts:
                 self._emit_head(lane)
+                room -= 1
             elif self._waits(lane, blocking_parts, now):
                 lane.note_due(self._plan.first_token_timeout)
                 return
