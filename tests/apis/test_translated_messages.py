@@ -586,6 +586,13 @@ class TestOutputs:
         assert item["arguments"] == '{"a":1}'
 
 
+def test_an_empty_answer_is_none() -> None:
+    assert messages(HELLO, assistant(""), HELLO) == [HELLO, HELLO]
+    (called,) = messages(reasoning("Hm."), assistant(""), call("a"))
+    assert (called["content"], called["reasoning_content"]) == (None, "Hm.")
+    assert messages(HELLO, assistant(" "), HELLO)[1]["content"] == " "
+
+
 def test_images_in_an_answer_are_refused() -> None:
     image = {"type": "input_image", "image_url": PIXEL}
     written = to_chat(responses_request({"role": "assistant", "content": [image]}, HELLO))

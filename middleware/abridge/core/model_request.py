@@ -242,9 +242,9 @@ def merge_runs(messages: Iterable[Message], *roles: Role) -> Iterator[Message]:
 def normalized(messages: Iterable[Message]) -> list[Message]:
     """Return the messages in the order that all APIs but Responses require.
 
-    Drops unknown parts, merges what the assistant said without interruption into one message, and
-    puts the outputs of its calls right after it. Reasoning stays with what the assistant says next;
-    if somebody else speaks next, or nobody, it is left out.
+    Drops unknown parts and the assistant's empty texts, merges what it said without interruption
+    into one message, and puts the outputs of its calls right after it. Reasoning stays with what
+    the assistant says next; if somebody else speaks next, or nobody, it is left out.
     """
     ordered: list[Message] = []
     outputs: dict[str, Message] = {}
@@ -263,6 +263,9 @@ def normalized(messages: Iterable[Message]) -> list[Message]:
     return [message for message in ordered if message.parts or message.role != "tool"]
 
 
+_EMPTY_TEXTS = (TextPart(""), RefusalPart(""))
+
+
 def _merge_assistant(messages: Iterable[Message]) -> Iterator[Message]:
     run: Message | None = None
     for message in messages:
@@ -271,7 +274,7 @@ def _merge_assistant(messages: Iterable[Message]) -> Iterator[Message]:
         ]
         if message.role == "assistant":
             run = run or replace(message, parts=[])
-            run.parts.extend(parts)
+            run.parts += [part for part in parts if part not in _EMPTY_TEXTS]
             continue
         yield from _finish_run(run)
         run = None

@@ -329,7 +329,7 @@ class ResponsesConversationBuilder:
             return [{"type": kind, "call_id": part.call_id, "output": output}]
         message: Json = {"type": "message", "role": "assistant"}
         if isinstance(part, TextPart):
-            return [{**message, "content": part.text}] if part.text else []
+            return [{**message, "content": part.text}]
         if isinstance(part, RefusalPart):
             return [{**message, "content": self._write_parts([part])}]
         self._translated.unsupported.append(unsupported_part(part))
