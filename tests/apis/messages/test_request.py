@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,6 +179,20 @@ class TestMessages:
             message_of("tool", OUTPUT),
         )[-1] == ("user", ["tool_result", "text"])
 
+    def test_results_follow_their_calls_whatever_was_said_before_them(self) -> None:
+        other = replace(CALL, id="toolu_1"), replace(OUTPUT, call_id="toolu_1")
+        assert messages(
+            message_of("user", "Hi"),
+            message_of("assistant", CALL, other[0]),
+            message_of("tool", other[1]),
+            message_of("assistant", "Wait."),
+            message_of("tool", OUTPUT),
+        )[1:] == [
+            ("assistant", ["tool_use", "tool_use"]),
+            ("user", ["tool_result", "tool_result"]),
+            ("assistant", ["text"]),
+        ]
+
     def test_blank_texts_are_left_out(self) -> None:
         assert messages(
             message_of("user", "Hi", "  "),
@@ -250,6 +265,7 @@ class TestReasoning:
         assert messages(
             message_of("user", "Hi"), message_of("assistant", REDACTED), message_of("user", "B")
         ) == [("user", ["text", "text"])]
+        assert messages(message_of("assistant", "A", SIGNED, " ")) == [("assistant", ["text"])]
 
     def test_reasoning_joins_the_assistants_next_message(self) -> None:
         written_body = messages(

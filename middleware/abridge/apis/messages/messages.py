@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from abridge.apis.json import dumps, nested_value, string
 from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
-from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT, without_billing
+from abridge.apis.messages.history import REASONING_TYPES, without_billing
 from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
 from abridge.apis.params import (
     NO_MESSAGES,
@@ -47,6 +47,7 @@ from abridge.core.model_request import (
     UnknownPart,
     Unsupported,
     joined_text,
+    normalized,
     with_name_in_text,
 )
 from abridge.providers.claude import ModelCapabilities
@@ -132,9 +133,9 @@ class MessagesConversationBuilder:
         self._allow_unsigned = allow_unsigned
         self._system_texts: list[TextPart] = []
         self._late_instructions: list[TextPart] = []
-        for message in request.messages:
+        for message in normalized(request.messages):
             self._add(with_name_in_text(message, translated))
-        self._end_turn("end")
+        self._place_instructions("end")
         if not self.messages and self._system_texts:  # Anthropic requires a message
             self._append("user", [{"type": "text", "text": self._system_text}])
             self._system_texts = []
@@ -158,8 +159,10 @@ class MessagesConversationBuilder:
             return
         role = "assistant" if message.role == "assistant" else "user"
         blocks = self._write_blocks(message.parts, allow_reasoning=role == "assistant")
+        while blocks and blocks[-1]["type"] in REASONING_TYPES:  # refused if nothing follows
+            blocks.pop()
         if blocks:
-            self._end_turn(role)
+            self._place_instructions(role)
             self._append(role, blocks)
 
     def _add_instructions(self, message: Message) -> None:
@@ -186,12 +189,9 @@ class MessagesConversationBuilder:
         else:
             self.messages.append({"role": role, "content": blocks})
 
-    def _end_turn(self, role: str) -> None:
-        """Finish the last message before one of `role` is appended."""
-        if role != "assistant" and self._last_role() == "assistant":
-            self._trim_thinking()
-        if role != "user" and self._last_role() == "user":  # tool results have to come first
-            self.messages[-1]["content"].sort(key=lambda block: block["type"] != TOOL_RESULT)
+    def _place_instructions(self, role: str) -> None:
+        """Place late instructions before a message of `role` is appended, unless the user goes
+        on."""
         if role != "user" and self._late_instructions:
             if self._last_role() == "user":
                 text = "\n\n".join(part.text for part in self._late_instructions)
@@ -199,14 +199,6 @@ class MessagesConversationBuilder:
             else:
                 self._system_texts += self._late_instructions
             self._late_instructions = []
-
-    def _trim_thinking(self) -> None:
-        """Remove thinking at the end of a message: upstream refuses it if nothing follows."""
-        content = self.messages[-1]["content"]
-        while content and content[-1]["type"] in REASONING_TYPES:
-            content.pop()
-        if not content:
-            self.messages.pop()
 
     def _last_role(self) -> str | None:
         return self.messages[-1]["role"] if self.messages else None
@@ -393,8 +385,7 @@ def write_block(
         case ToolOutputPart():
             return _write_tool_result(part, param)
         case UnknownPart():
-            message = part.message or "This upstream has nothing like it."
-            return Unsupported(part.param, message, part.essential)
+            return None  # `normalized` leaves none
 
 
 def write_call_id(call_id: str) -> str:

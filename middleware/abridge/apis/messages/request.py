@@ -46,7 +46,12 @@ from abridge.apis.shapes import (
 )
 from abridge.apis.tools import ToolNames, choose_tools
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest
+from abridge.core.model_request import (
+    ModelRequest,
+    OutputFormat,
+    TranslatedRequest,
+    unknown_parts,
+)
 from abridge.errors import RequestError
 from abridge.providers.claude import ModelCapabilities, find_capabilities
 from abridge.providers.profile import FULL_THINKING
@@ -201,7 +206,7 @@ def _adapt_params(body: Json, request: ModelRequest) -> None:
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a request. Anthropic's own parameters that the client sent (`extra`) are passed on,
     unless the request sets the same key."""
-    params, translated = request.params, TranslatedRequest({})
+    params, translated = request.params, TranslatedRequest({}, unknown_parts(request.messages))
     capabilities = find_capabilities(request.model, options.profile.structured_outputs)
     allow_unsigned = options.profile.takes_unsigned(request.model)
     builder = MessagesConversationBuilder(
