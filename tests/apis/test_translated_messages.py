@@ -8,6 +8,7 @@ import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.messages.api import MESSAGES
+from abridge.core.model_request import ImagePart, TextPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.translation import (
     HELLO,
@@ -601,6 +602,17 @@ def test_images_in_an_answer_are_refused() -> None:
     answer = {"role": "assistant", "content": [chat_image]}
     written = to_responses(chat_request(answer, HELLO))
     assert unfit(written) == {"messages[0].content[0]": True}
+    written = to_responses(chat_request({"role": "assistant", "images": [chat_image]}, HELLO))
+    assert unfit(written) == {"messages[0].images[0]": True}
+
+
+def test_images_in_an_answer_go_back_where_a_chat_api_takes_them() -> None:
+    made = {"type": "image_generation_call", "id": "ig_1", "result": "AA=="}
+    answer = messages(HELLO, assistant("Look."), made, HELLO, profile="openrouter")[1]
+    image = {"type": "image_url", "image_url": {"url": PIXEL}}
+    assert answer == {"role": "assistant", "content": "Look.", "images": [image]}
+    said, shown = chat_request(answer).messages[0].parts
+    assert (said, shown) == (TextPart("Look."), ImagePart(PIXEL))
 
 
 class TestNames:

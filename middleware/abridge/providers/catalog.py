@@ -50,7 +50,7 @@ _SAMPLING = ("temperature", "top_p", *_PENALTIES, *_LOGITS)
 _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
     {
         # openai-openapi: `ChatCompletionRequestDeveloperMessage`, `ToolChoiceAllowed`, `CustomTool`
-        "supports": frozenset(get_args(ChatFeature)),
+        "supports": frozenset(get_args(ChatFeature)) - {"images"},
         # openai-openapi, `CreateResponse`: the penalties are of Open Responses, `top_k` is vLLM's
         "lacks": MappingProxyType({"responses": frozenset({"top_k", *_PENALTIES})}),
         # reasoning is sent back by id or encrypted; content that is not empty is rejected
@@ -318,6 +318,7 @@ _ROWS = (
         summarized_models=(*CLAUDE_SUMMARIES, *GEMINI_SUMMARIES),
         returns=ReasoningReturn("reasoning_details"),
         budget_field="reasoning.max_tokens",
+        supports=frozenset({"images"}),  # @openrouter/sdk, `ChatAssistantMessage`
         cache_marks=True,  # guides/best-practices/prompt-caching
         thinking_off=_switch_off(reasoning={"enabled": False}),
         apis=ALL_APIS,

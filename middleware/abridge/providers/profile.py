@@ -100,9 +100,10 @@ class RejectedFields:
         )
 
 
-ChatFeature: TypeAlias = Literal["allowed_tools", "custom_tools", "developer", "refusals"]
+ChatFeature: TypeAlias = Literal["allowed_tools", "custom_tools", "developer", "refusals", "images"]
 """Features that few chat APIs have: a choice among some of the tools, tools that take free text,
-developer messages (and instructions within a conversation), refusals beside the text.
+developer messages (and instructions within a conversation), refusals beside the text, images in
+earlier answers.
 """
 
 OPENAI_ONLY_PARAMS: Mapping[ApiName, frozenset[str]] = MappingProxyType(

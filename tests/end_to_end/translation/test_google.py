@@ -315,13 +315,26 @@ async def test_images_reach_clients_in_their_apis_form(
 @EACH
 @EITHER
 async def test_an_image_comes_back_as_the_model_sent_it(google: Google, client: str) -> None:
-    """It does so too where the client does not return it, as those of Chat Completions do not."""
+    """It does so too where the client does not return it, as many of Chat Completions do not."""
     parts = [google.thought("Hm."), *google.spoken(WORDS, 1)]
     answers = google.play(parts, stream=False), answer(google, stream=False)
     stage = Stage(google, client, *answers, stream=False)
-    said = client_items(client, await stage.ask(), stream=False)
-    field = "messages" if client == "chat" else "input"
+    assert await ask_again(stage) == [parts]
+
+
+@EACH
+@EITHER
+async def test_an_image_that_a_client_returns_needs_no_memory(google: Google, client: str) -> None:
+    answers = answer(google, stream=False, images=1), answer(google, stream=False)
+    stage = Stage(google, client, *answers, stream=False, history={"store": "none"})
+    assert json.dumps(await ask_again(stage)).count(PNG) == 1
+
+
+async def ask_again(stage: Stage) -> list[list[Json]]:
+    """Ask twice, the client returning the first answer; return the model's own parts in that."""
+    said = client_items(stage.client, await stage.ask(), stream=False)
+    field = "messages" if stage.client == "chat" else "input"
     question = {"role": "user", "content": "Hi"}
     asked: Json = {field: [question, *said, question]}
     await stage.ask(**asked)
-    assert stage.returned() == [parts]
+    return stage.returned()

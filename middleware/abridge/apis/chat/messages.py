@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, get_args
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
     ENTRY_KINDS,
+    IMAGES,
     LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
@@ -98,7 +99,7 @@ def _read_message(message: Json, param: str) -> Message:
 
 
 def _read_assistant(message: Json, param: str) -> list[MessagePart]:
-    """Read an assistant's message: its reasoning, its text, its calls."""
+    """Read an assistant's message: its reasoning, its text, its media, its calls."""
     parts = read_reasoning(message, param)
     reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
     known = "".join(part.text for part in reasoning) if reasoning else None
@@ -110,6 +111,7 @@ def _read_assistant(message: Json, param: str) -> list[MessagePart]:
         parts.append(RefusalPart(refusal))
     if isinstance(audio := message.get("audio"), dict):
         parts.append(AudioPart(id=string(audio.get("id")), param=f"{param}.audio"))
+    parts += read_parts(message.get(IMAGES), f"{param}.{IMAGES}")
     if message.get("function_call"):
         parts.append(UnknownPart(message, f"{param}.function_call"))
     calls = iter_objects(message.get("tool_calls"), f"{param}.tool_calls")
@@ -211,14 +213,23 @@ class ChatConversationBuilder:
         if calls := [part for part in parts if isinstance(part, ToolCallPart)]:
             native = "custom_tools" in self._profile.supports
             message["tool_calls"] = [write_call(call, native=native) for call in calls]
-        for part in parts:
-            if isinstance(part, AudioPart) and part.id:
-                message["audio"] = {"id": part.id}
-            elif isinstance(part, AudioPart | ImagePart | FilePart):
-                self._unsupported.append(unsupported_part(part))
+        self._write_media(parts, message)
         reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
         self._unsupported += report_lost_reasoning(reasoning, self._profile)
         self.messages.append(add_reasoning(message, reasoning, self._profile))
+
+    def _write_media(self, parts: Sequence[MessagePart], message: Json) -> None:
+        """Write what an answer holds beside text, as far as it may come back."""
+        images = [part for part in parts if isinstance(part, ImagePart)]
+        if "images" not in self._profile.supports:
+            self._unsupported += map(unsupported_part, images)
+        elif images:
+            message[IMAGES] = write_parts(images, self._unsupported)
+        for part in parts:
+            if isinstance(part, AudioPart) and part.id:
+                message["audio"] = {"id": part.id}
+            elif isinstance(part, AudioPart | FilePart):
+                self._unsupported.append(unsupported_part(part))
 
     def _write_tool_output(self, part: MessagePart) -> None:
         """Write a tool's message, which holds only text.
