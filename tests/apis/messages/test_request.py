@@ -560,6 +560,15 @@ class TestThinking:
         assert "thinking" not in written_body
         assert written_body["tool_choice"] == {"type": "any"}
 
+    @pytest.mark.parametrize("model", [BUDGET, LATE])
+    def test_thinking_yields_to_an_answer_that_is_begun(self, model: str) -> None:
+        def asked(*begun: MessagePart | str) -> Json:
+            question = message_of("user", "Hi"), message_of("assistant", *begun)
+            return body(*question, model=model, effort="high", params={"max_tokens": 4096})
+
+        assert "thinking" not in asked("Sure:")
+        assert "thinking" in asked(SIGNED, "Sure:")
+
     def test_anthropics_own_parameters_win(self) -> None:
         client_thinking = {"type": "enabled", "budget_tokens": 3000}
         written_body = body(effort="high", extra={"thinking": client_thinking, "container": "c"})

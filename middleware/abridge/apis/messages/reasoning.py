@@ -18,7 +18,7 @@ from abridge.apis.params import (
 )
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
+from abridge.core.model_request import Message, ModelRequest, ReasoningPart, TranslatedRequest
 from abridge.core.plan import BYTES_PER_TOKEN, byte_length
 from abridge.errors import RequestError
 from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
@@ -164,24 +164,25 @@ def write_thinking(
     """Write the thinking parameters. A client that asks for a summary asks for thinking, whether or
     not it says how much; `asks` where the settings do so for it.
 
-    Thinking yields to a forced tool: no model thinks before one, and some refuse the combination.
+    Thinking yields to a forced tool and to an answer that is begun: no model thinks before the one
+    or within the other, and some refuse the combination.
     """
     effort, param = request.effort, request.param("effort", "reasoning_effort")
+    yields = forced or _is_begun(request)
     client_config = request.extra.get("thinking")  # in Anthropic's own format
     if isinstance(client_config, dict):
         return ThinkingParams(client_config, _supported_effort(effort, capabilities))
     if effort == "none" or request.declines_reasoning:
         return _turn_off(capabilities, param, translated)
     if effort is None and request.native_style is None:
-        params = request.params
-        stands_back = forced or _samples(params, capabilities) or _is_begun(request)
+        stands_back = yields or _samples(request.params, capabilities)
         config = None if stands_back or not asks else _asking_config(capabilities, max_tokens)
         return ThinkingParams(config)
     if capabilities.thinking == "none":
         if effort:
             translated.leave_out(param, NO_THINKING)
         return ThinkingParams()
-    if forced:
+    if yields:
         return ThinkingParams(effort=_supported_effort(effort, capabilities))
     if capabilities.thinking == "budget" and max_tokens <= MIN_BUDGET:
         translated.leave_out(param, NO_BUDGET_ROOM)
@@ -278,5 +279,8 @@ def _samples(params: Json, capabilities: ModelCapabilities) -> bool:
 
 
 def _is_begun(request: ModelRequest) -> bool:
-    """Return whether a request has its answer begun: no model thinks within one."""
-    return bool(request.messages) and request.messages[-1].role == "assistant"
+    """Return whether a request has its answer begun: no model thinks within one, unless it thought
+    before."""
+    last = request.messages[-1] if request.messages else Message("user")
+    thinks = any(isinstance(part, ReasoningPart) and part.state for part in last.parts)
+    return last.role == "assistant" and not thinks
