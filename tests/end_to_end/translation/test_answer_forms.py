@@ -20,7 +20,15 @@ from tests.end_to_end.translation.turn import (
 )
 from tests.support.answers import read_said
 from tests.support.asgi import Call, call
-from tests.support.streams import DONE, THOUGHT, chunk, completion
+from tests.support.streams import (
+    DONE,
+    THOUGHT,
+    chunk,
+    completion,
+    message_item,
+    response,
+    responses_stream,
+)
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -77,6 +85,21 @@ async def test_an_image_of_chat_completions_reaches_a_client_of_responses(*, str
     reply = await ask("responses", "chat", played, stream=stream)
     assert read_answer("responses", reply, stream=stream).text == WORDS
     assert images_of("responses", reply, stream=stream) == [url]
+
+
+@BOTH
+async def test_an_image_of_responses_reaches_a_client_or_fails_the_answer(*, stream: bool) -> None:
+    image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PNG}
+    for output in ([image], [message_item(0, WORDS), image]):
+        played = Answer(responses_stream(output)) if stream else Answer.json(response(output))
+        reply = await ask("chat", "responses", played, stream=stream)
+        assert images_of("chat", reply, stream=stream) == [f"data:image/png;base64,{PNG}"]
+        assert b"hosted_calls" not in reply.data
+        reply = await ask("messages", "responses", played, stream=stream)
+        assert b"an image, which this API cannot represent" in reply.data
+    unmade = {**image, "status": "failed", "result": None}
+    played = Answer(responses_stream([unmade])) if stream else Answer.json(response([unmade]))
+    assert b"hosted_calls" in (await ask("chat", "responses", played, stream=stream)).data
 
 
 @BOTH

@@ -55,6 +55,7 @@ from abridge.apis.json import (
     string,
 )
 from abridge.apis.logprobs import without_logprobs
+from abridge.apis.media import unrepresentable
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
@@ -85,6 +86,7 @@ from abridge.apis.responses.items import (
     says_anything,
     without_content,
 )
+from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
     LANE,
     REASONING_PREFIX,
@@ -111,6 +113,7 @@ from abridge.core.events import (
     Event,
     Finished,
     FinishReason,
+    ImageDelta,
     NativeSummary,
     PartEnded,
     PartStarted,
@@ -910,8 +913,7 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
 HOSTED_TYPES = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "computer_call"),
-        *("code_interpreter_call_output", "image_generation_call", "mcp_call", "mcp_list_tools"),
-        "compaction",
+        *("code_interpreter_call_output", IMAGE_CALL, "mcp_call", "mcp_list_tools", "compaction"),
     }
 )
 """Types of items that upstream handles itself, without an answer from the client."""
@@ -940,6 +942,7 @@ class TranslatedItems(ItemReader):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._call_count = 0
+        self._has_images = False
         self._citations = MessageCitations()
         self._hosted_calls: list[dict[str, str]] = []
         self._speaker: OutputItem | None = None  # the message whose text was emitted last
@@ -989,7 +992,16 @@ class TranslatedItems(ItemReader):
     def _end_answer(self, item: OutputItem, done: Json, _frame: bytes | None) -> list[Event]:
         if item.type in CALL_TYPES:
             item.contents.takes_rest = "no part"
+        if item.type == IMAGE_CALL and (data := string(done.get("result"))):
+            return self._read_image(string(done.get("output_format")) or "png", data)
         return [*self._citations.read(item, done)] if item.type == "message" else []
+
+    def _read_image(self, format_: str, data: str) -> list[Event]:
+        """Read an image that was made. What the client's API has no form for fails the answer."""
+        self._has_images = True
+        if not self._display.carries_images:
+            return self._fail(unrepresentable("image"))
+        return [ImageDelta(LANE, None, media_type=f"image/{format_}", data=data)]
 
     def _settle(self, item: OutputItem) -> list[Event]:
         late, item.late_texts = item.late_texts, []
@@ -1014,7 +1026,7 @@ class TranslatedItems(ItemReader):
             end.ok, end.error = False, self._failure or error or read_failure(response)
             return self._show([end])
         rest = self._release_withheld()
-        is_told = self._output.message_count or self._call_count
+        is_told = self._output.message_count or self._call_count or self._has_images
         hosted, reason = [] if is_told else self._hosted_calls, self._finish_reason(response)
         return self._show([*rest, Finished(LANE, None, reason, hosted_calls=hosted), end])
 
