@@ -181,14 +181,18 @@ class ResponsesHistory(ClientPieceHistory):
         return dropped
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
-        """Put reasoning into messages, for servers that have it there: else there is one place."""
-        if not takes_tags(profile) or not any(map(is_reasoning, turn.items)):
+        """Put reasoning into messages, for servers that have it there, and leave out what is in the
+        clear for those that refuse it: else there is one place."""
+        if not any(map(is_reasoning, turn.items)):
             return "unchanged"
-        placed = list(put_into_tags(turn.items, profile))
+        if profile.rejects_clear_reasoning:
+            placed = list(_without_clear_reasoning(turn.items))
+        else:
+            placed = list(put_into_tags(turn.items, profile)) if takes_tags(profile) else turn.items
         if placed == turn.items:
             return "unchanged"
         turn.items[:] = placed
-        return "moved"
+        return "dropped" if profile.rejects_clear_reasoning else "moved"
 
     def body(self) -> Json:
         if self._input_turns:
@@ -356,6 +360,15 @@ def places_in_output(output: Iterable[object]) -> Iterator[bytes | None]:
 
 
 # Into tags
+
+
+def _without_clear_reasoning(items: Iterable[Json]) -> Iterator[Json]:
+    """Yield the items of a turn without raw reasoning, which is another model's."""
+    for item in items:
+        if not (is_reasoning(item) and raw_text(item)):
+            yield item
+        elif item.get("summary") or item.get(ENCRYPTED_CONTENT):
+            yield {key: item[key] for key in item if key != "content"}
 
 
 def takes_tags(profile: Profile) -> bool:
