@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.core.native import MAX_HELD, MAX_TITLE, TitleSplitter
+from abridge.core.native import MAX_HELD, MAX_TITLE, TitleSplitter, is_one_part
 from abridge.core.parts import ReasoningItem
 from abridge.core.plan import SummaryPlan
 
@@ -139,3 +139,10 @@ def test_parts_to_translate_that_are_put_together_stay_paragraphs() -> None:
     assert parts == [item.parts[0]] * 2
     item.plan_part(2, last)
     assert item.parts[0].reasoning.strip() == texts.strip()
+
+
+@pytest.mark.parametrize("text", ["I add.\n\n**So** it is.", "**Adding**\n\nI add.", "é"])
+def test_a_text_that_is_one_part_is_whole(text: str) -> None:
+    assert is_one_part(text)
+    assert not is_one_part(f"{text}\n")
+    assert not is_one_part(f"{text}\n\n**Going on**\n\nI go on.")

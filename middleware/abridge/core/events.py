@@ -268,8 +268,8 @@ class ProviderState(Event):
     False if it stands for reasoning that nobody shows (`encrypted_content`, `redacted_thinking`).
     """
     withheld: bool = False
-    """No client may see it, since it might be read; upstream gets it back sealed, or out of the
-    store."""
+    """No client may see it, since it might be read, or signs what they do not see; upstream gets it
+    back sealed, or out of the store."""
 
 
 @dataclass(slots=True)

@@ -88,3 +88,9 @@ class TitleSplitter:
         if line > start and self._parts_left > 0 and _MAY_BECOME_TITLE.fullmatch(buffer, line):
             end = len(buffer[:line].rstrip())
         return max(end, start) if len(buffer) - end <= MAX_HELD else len(buffer)
+
+
+def is_one_part(text: str) -> bool:
+    """Return whether a text is one part, with nothing left out."""
+    splitter = TitleSplitter(2, len(text))
+    return "".join(piece.text for piece in [*splitter.feed(text), *splitter.end()]) == text

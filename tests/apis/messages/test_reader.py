@@ -464,6 +464,25 @@ def contents(events: list[dict[str, Any]]) -> list[Block]:
     return blocks
 
 
+@pytest.mark.parametrize(
+    ("display", "text", "withheld"),
+    [
+        (Display(), "I add.\n", False),
+        (Display(show_raw=False), "I add.", True),
+        (Display(show_raw=False), "", False),
+        (Display(show_raw=False, native=True), "I add.", False),
+        (Display(show_raw=False, native=True), "I add.\n", True),
+        (Display(show_raw=False, native=True, show_summary=False), "I add.", True),
+    ],
+)
+def test_a_signature_is_shown_only_with_its_text(
+    display: Display, text: str, *, withheld: bool
+) -> None:
+    events = read_frames(stream([thinking(text)]), reader(display=display))
+    (state,) = [event for event in events if isinstance(event, ProviderState)]
+    assert (state.data, state.withheld) == ("c2ln", withheld)
+
+
 class TestHidden:
     """Thinking inside the texts of an answer, where reasoning is hidden."""
 

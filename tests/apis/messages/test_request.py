@@ -237,6 +237,10 @@ class TestReasoning:
     def test_thinking_that_was_left_out_keeps_its_signature(self) -> None:
         assert self.turn(ReasoningPart(state="c2ln", is_signature=True), CALL)[0]["thinking"] == ""
 
+    def test_thinking_that_was_shown_as_a_summary_keeps_its_text(self) -> None:
+        shown = ReasoningPart(summary=("I think.",), state="c2ln", is_signature=True)
+        assert self.turn(shown, CALL)[0]["thinking"] == "I think."
+
     @pytest.mark.parametrize(
         "reasoning_part", [ReasoningPart(text="x"), ReasoningPart(summary=("y",)), ReasoningPart()]
     )

@@ -123,6 +123,25 @@ async def test_forgotten_reasoning_ends_no_conversation(
         assert_safe(sent, provider)
 
 
+@BOTH
+@pytest.mark.parametrize("expose", ["auto", "none"])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+async def test_forgotten_thinking_comes_back_from_the_client_or_not_at_all(
+    api: str, expose: str, *, stream: bool
+) -> None:
+    """A signature without the text it is for would be refused."""
+    provider = PROVIDERS["anthropic"]()
+    client = Client(stage(provider, expose), provider, api, stream=stream)
+    client.more = thinking(api) if api == "chat" else {}
+    await client.ask()
+    later = client.fork(stage(provider, expose))
+    await later.ask()
+    assert not provider.refusals
+    (returned,) = provider.returned_reasoning(later.sent[0].body)
+    is_whole = expose == "auto" and api != "responses"  # where blanks around a summary are left out
+    assert returned == (provider.due_reasoning([0])[0] if is_whole else [])
+
+
 @pytest.mark.matrix(1)
 @BOTH
 @APIS

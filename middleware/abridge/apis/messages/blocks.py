@@ -34,6 +34,7 @@ from abridge.core.events import (
     ReasoningStarted,
     ToolCallDelta,
 )
+from abridge.core.native import is_one_part
 
 LANE = 0
 """The only lane: the whole answer waits together."""
@@ -309,9 +310,19 @@ class ThinkingBlock(ReasoningBlock):
         if signature or (carries_frames and kind == "signature_delta"):
             events += self._ensure_begun()
             state = self._state.make_state(self, signature, signs=True)
+            state.withheld = state.withheld or self._is_altered
             self._signature = state.data
             events.append(state)
         return events
+
+    @property
+    def _is_altered(self) -> bool:
+        """Return whether a client of another API is not shown just this text. It would return the
+        signature without it, which upstream refuses."""
+        display, text = self._state.display, self.said_text
+        if self._state.carries_frames or display.show_raw or not text:
+            return False
+        return not (display.native and display.show_summary and is_one_part(text))
 
 
 class RedactedThinkingBlock(ReasoningBlock):

@@ -404,9 +404,10 @@ def _write_text(part: TextPart | RefusalPart) -> Json | None:
 
 def _write_thinking(reasoning: ReasoningPart, *, allow_unsigned: bool) -> Json | None:
     """Write reasoning. Anthropic refuses unsigned thinking, so it is left out unless
-    `allow_unsigned` is set."""
+    `allow_unsigned` is set. A signature may be for what clients were shown as a summary."""
     if reasoning.state and reasoning.is_signature:
-        return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.state}
+        text = reasoning.text or "".join(reasoning.summary)
+        return {"type": "thinking", "thinking": text, "signature": reasoning.state}
     if reasoning.state:
         return {"type": "redacted_thinking", "data": reasoning.state}
     if allow_unsigned and reasoning.text.strip():
