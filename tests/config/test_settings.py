@@ -192,6 +192,9 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             "ledger: url_env must be left out where url",
         ),
         ({"ledger": {"retention": float("inf")}}, "ledger.retention: "),
+        ({"limits": {"connect": float("inf")}}, "limits.connect: got inf; must be at most "),
+        ({"summary": {"grace": float("inf")}}, "summary.grace: got inf; must be at most "),
+        ({"server": {"host": ""}}, "server.host: got ''; must not be empty"),
         (
             {"prices": {"currency": "EUR", "models": [{"input": float("inf")}]}},
             "prices.models[0].input: got inf; must be at most 1000000000",

@@ -17,7 +17,7 @@ ROOT_HOSTS = frozenset({"api.deepseek.com", "api.perplexity.ai"})
 """Hosts that have it at the root (https://api-docs.deepseek.com,
 https://docs.perplexity.ai/api-reference)."""
 
-ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 -- compared with, not listened on
+ANY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- compared with, not listened on
 
 _VERSION = re.compile(r"/v\d++\w*+(?=/|$)")
 

@@ -61,6 +61,7 @@ REQUIREMENTS = {
     "model_attributes_type": TABLE,
     "extra_forbidden": "must be a table without unknown keys",
     "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than": "must be less than {lt:g}",

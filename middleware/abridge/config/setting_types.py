@@ -272,9 +272,11 @@ Size = Annotated[int, _AsBytes(), Field(gt=0), BYTES]
 
 Several = Annotated[Sequence[T], _AsTuple()]
 
-Seconds = Annotated[NonNegativeFloat, Unit("seconds")]
+CENTURY = Field(le=36_525 * 86400.0)  # clocks and stores overflow beyond, as at infinity
 
-PositiveSeconds = Annotated[PositiveFloat, Unit("seconds")]
+Seconds = Annotated[NonNegativeFloat, CENTURY, Unit("seconds")]
+
+PositiveSeconds = Annotated[PositiveFloat, CENTURY, Unit("seconds")]
 
 Characters = Annotated[PositiveInt, CHARACTERS]
 

@@ -60,7 +60,7 @@ UPLOAD_GRACE = 30.0
 class ServerSettings(Table):
     """The listeners, processes and shutdown of `abridge serve`."""
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """The address to listen on: `0.0.0.0` or `::` for all networks."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
     """The port to listen on; 0 for any free one, which the first line at startup names."""
@@ -380,8 +380,8 @@ class LedgerSettings(Table):
     `pip install '.[postgres]'`. Not set: there is no ledger."""
     url_env: str | None = None
     """The environment variable that holds the address, if it contains a password."""
-    retention: Annotated[PositiveSeconds, Field(le=36_525 * 86400.0)] = 400 * 86400.0
-    """How long an entry is kept, a hundred years at most."""
+    retention: PositiveSeconds = 400 * 86400.0
+    """How long an entry is kept."""
     waiting: PositiveInt = 20_000
     """The number of entries that a process keeps while the ledger cannot be written, 400 bytes
     each. Beyond it, entries are lost and counted."""
