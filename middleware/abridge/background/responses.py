@@ -33,7 +33,7 @@ from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
-from abridge.http.asgi import BODY_HEADERS, scope_for_body, send_json
+from abridge.http.asgi import scope_for_body, send_json
 from abridge.lasting import Lasting
 from abridge.observability.metrics import Metrics
 from abridge.observability.record import BACKGROUND, Record
@@ -141,7 +141,7 @@ class BackgroundResponses:
         except BaseException:
             self._release(run, tenant)
             raise
-        alone = {**scope_for_body(scope, body, BODY_HEADERS), BACKGROUND: run.id}
+        alone = {**scope_for_body(scope, body), BACKGROUND: run.id}
         task = asyncio.create_task(self._run(run, tenant, alone))
         for tasks in (self._running.tasks, self._tasks):
             tasks.add(task)

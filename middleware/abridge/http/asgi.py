@@ -144,8 +144,15 @@ class Inflater:
         return zlib.decompressobj(RAW_DEFLATE if is_raw else GZIP_OR_ZLIB)
 
 
-def can_inflate(encoding: bytes) -> bool:
-    return encoding in (b"gzip", b"x-gzip", b"deflate")
+def can_decode(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a body is not encoded, or in a way that `decoder_for` knows."""
+    return content_encoding(headers) in (b"", b"gzip", b"x-gzip", b"deflate")
+
+
+def decoder_for(headers: Iterable[tuple[bytes, bytes]], limit: int) -> Callable[[bytes], bytes]:
+    """Return what undoes the content encoding of a body, piece by piece. See `Inflater`."""
+    encoding = content_encoding(headers)
+    return Inflater(encoding, limit).feed if encoding else bytes
 
 
 def content_encoding(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -41,7 +41,6 @@ from abridge.core.events import ResponseEnded
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import EventTooLarge, RequestError, SummarizerError, UpstreamBroken
 from abridge.http.asgi import (
-    BODY_HEADERS,
     EVENT_STREAM,
     drop_headers,
     get_header,
@@ -447,7 +446,7 @@ async def _with_body(request: ApiRequest, body: Json, scope: Scope) -> ApiReques
     request.buffered.reserve(len(data))
     return replace(
         request,
-        scope=scope_for_body(scope, data, BODY_HEADERS),
+        scope=scope_for_body(scope, data),
         body=body,
         decoded=data,
         buffered=request.buffered.with_body(data),

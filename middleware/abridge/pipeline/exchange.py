@@ -20,9 +20,8 @@ from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
 from abridge.http.asgi import (
     EVENT_STREAM,
-    Inflater,
-    can_inflate,
-    content_encoding,
+    can_decode,
+    decoder_for,
     media_type,
     with_header_list,
     without_trailers,
@@ -312,21 +311,18 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     start = without_trailers(with_header_list(start))
     headers = start["headers"]
     content_type = media_type(headers)
-    encoding = content_encoding(headers)
     is_stream = content_type == EVENT_STREAM
     is_json = content_type == b"application/json" or content_type.endswith(b"+json")
     if not 200 <= start["status"] < 300 or start["status"] == 204:
         return _begin_unread(start, context)
-    if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
+    if not (is_stream or is_json) or not can_decode(headers):
         return (
             RefusedAnswer(context.client, context.plan.errors)
             if context.plan.hide_unread
             else PassedAnswer(start, context.client)
         )
-    inflate = Inflater(encoding, context.plan.event_limit).feed if encoding else bytes
-    return (
-        StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
-    )
+    answer = StreamAnswer if is_stream else WholeAnswer
+    return answer(start, context, decoder_for(headers, context.plan.event_limit))
 
 
 def _begin_unread(start: Message, context: AnswerContext) -> Answer:

@@ -37,7 +37,7 @@ from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
-from abridge.http.asgi import Inflater, can_inflate, content_encoding, get_header, request_paths
+from abridge.http.asgi import can_decode, content_encoding, decoder_for, get_header, request_paths
 from abridge.observability.record import BACKGROUND
 from abridge.pipeline.body import BufferedBody, ReserveMemory
 from abridge.stored_responses.references import BackgroundStage
@@ -254,10 +254,9 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
             status=415,
             param="content-type",
         )
-    encoding = content_encoding(headers)
-    if not encoding:
+    if not content_encoding(headers):
         return received
-    if not can_inflate(encoding):
+    if not can_decode(headers):
         raise RequestError(
             "The request body has an unsupported encoding.",
             status=415,
@@ -265,7 +264,7 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
         )
     try:
         work = Work(heavy=len(received) > MANY_PACKED_BYTES)
-        return await work.run(Inflater(encoding, limit).feed, received)
+        return await work.run(decoder_for(headers, limit), received)
     except ValueError as error:
         raise RequestError(f"The request body cannot be decoded: {error}.") from None
 

@@ -7,14 +7,7 @@ from collections.abc import Callable, Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import AttemptFailed, EndpointMissing
-from abridge.http.asgi import (
-    Inflater,
-    ReceiveUntil,
-    can_inflate,
-    content_encoding,
-    find_write_at_once,
-    send_whole,
-)
+from abridge.http.asgi import ReceiveUntil, decoder_for, find_write_at_once, send_whole
 from abridge.waiting import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -121,10 +114,7 @@ class GivenAnswer:
 def _error_body(messages: list[Message]) -> bytes:
     """Return the body, decoded; nothing if it cannot be."""
     body = b"".join(message.get("body", b"") for message in messages[1:])
-    encoding = content_encoding(messages[0].get("headers") or ())
-    if not encoding:
-        return body
     try:
-        return Inflater(encoding, MAX_ERROR_BYTES).feed(body) if can_inflate(encoding) else b""
+        return decoder_for(messages[0].get("headers") or (), MAX_ERROR_BYTES)(body)
     except ValueError:
         return b""

@@ -29,9 +29,9 @@ from abridge.http.asgi import (
     BODY_HEADERS,
     EVENT_STREAM,
     TRAILERS,
-    Inflater,
-    can_inflate,
+    can_decode,
     content_encoding,
+    decoder_for,
     drop_headers,
     json_start,
     media_type,
@@ -115,10 +115,9 @@ class _BufferedAnswer:
     async def _begin(self, start: Message) -> None:
         headers = start["headers"]
         content_type = media_type(headers)
-        encoding = content_encoding(headers)
         is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
-        is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))
-        is_stream = content_type == EVENT_STREAM and not encoding
+        is_json = content_type == b"application/json" and can_decode(headers)
+        is_stream = content_type == EVENT_STREAM and not content_encoding(headers)
         if is_success and is_stream and self._rewriting.rewrite_frame is not None:
             self._frames = FrameDecoder(self._rewriting.limit)
             await self._send({**start, "headers": drop_headers(headers, BODY_HEADERS)})
@@ -196,9 +195,7 @@ class _BufferedAnswer:
 
     def _decoded(self, start: Message) -> bytes:
         """Return the body without its content encoding. Raises ValueError."""
-        body = bytes(self._buffer)
-        encoding = content_encoding(start["headers"])
-        return Inflater(encoding, self._rewriting.limit).feed(body) if encoding else body
+        return decoder_for(start["headers"], self._rewriting.limit)(bytes(self._buffer))
 
     async def _pass_or_refuse(self, start: Message, *, more: bool) -> None:
         """Pass on an answer that cannot be read, or send an error where nothing unread may get

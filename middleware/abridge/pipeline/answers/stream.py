@@ -45,14 +45,14 @@ class StreamAnswer(Answer):
     passed_ok: bool | None = None  # False once an event was lost
 
     def __init__(
-        self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
+        self, start: Message, context: AnswerContext, decode: Callable[[bytes], bytes]
     ) -> None:
         self._plan = plan = context.plan
         self._client, self._runner = context.client, context.runner
         self._frames = FrameReader(plan.reader, plan.display, self._runner.sequencer.room_for)
         self._context = context
         self._unnamed: list[bytes] = []  # the first frames, until one names the model
-        self._inflate = inflate
+        self._decode = decode
         self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
         self._wrote_nothing = False
@@ -72,7 +72,7 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            frames = self._decoder.feed(self._inflate(data))
+            frames = self._decoder.feed(self._decode(data))
             if self._plan.plan_for is not None:
                 frames = self._await_model(frames)
         except (ValueError, EventTooLarge) as error:

@@ -9,7 +9,7 @@ from starlette.types import Message
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
 from abridge.core.events import ErrorDetail
-from abridge.http.asgi import Inflater, content_encoding
+from abridge.http.asgi import decoder_for
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.client import Client
@@ -64,11 +64,10 @@ class TranslatedError(Answer):
 
     def _told(self) -> tuple[Message, bytes]:
         plan, start = self._context.plan, self._start
-        errors, encoding = plan.errors, content_encoding(start["headers"])
+        errors, decode = plan.errors, decoder_for(start["headers"], plan.event_limit)
         tell = errors.retell if plan.display.hides_raw else partial(_translate, errors)
         try:
-            inflate = Inflater(encoding, plan.event_limit).feed if encoding else bytes
-            return tell(start, inflate(bytes(self._buffer)))
+            return tell(start, decode(bytes(self._buffer)))
         except (ValueError, RecursionError):
             body = errors.write(UNREADABLE.message, start["status"], code=UNREADABLE.code)[1]
             return tell(start, body)

@@ -26,13 +26,13 @@ class WholeAnswer(Answer):
     """Buffer a JSON body and rewrite it at its end."""
 
     def __init__(
-        self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
+        self, start: Message, context: AnswerContext, decode: Callable[[bytes], bytes]
     ) -> None:
         self._start = start
         self._plan = context.plan
         self._client, self._runner = context.client, context.runner
         self._context = context
-        self._inflate = inflate
+        self._decode = decode
         self._buffer = bytearray()
         self._replacement: Answer | None = None
         self._work = Work()
@@ -101,7 +101,7 @@ class WholeAnswer(Answer):
     async def _feed_sequencer(self) -> None:
         try:
             self._work.add(self._buffer)
-            body = await self._work.run(self._inflate, bytes(self._buffer))
+            body = await self._work.run(self._decode, bytes(self._buffer))
             self._work.add(body)
             if self._plan.plan_for is not None:
                 model = await self._work.run(lambda: answered_model(parse_object(body) or {}))

@@ -16,7 +16,7 @@ from abridge.apis.json import dumps, objects, parse_object, string
 from abridge.config.addresses import other_addresses, without_version
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
-from abridge.http.asgi import Inflater, can_inflate, content_encoding
+from abridge.http.asgi import can_decode, content_encoding, decoder_for
 from abridge.http.transport import os_error_text
 
 Grade = Literal["ok", "note", "fault"]
@@ -111,14 +111,13 @@ async def read_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def _decoder(response: httpx.Response) -> Callable[[bytes], bytes]:
-    encoding = content_encoding(response.headers.raw)
-    if not encoding:
-        return bytes
-    if not can_inflate(encoding):
+    headers = response.headers.raw
+    if not can_decode(headers):
+        encoding = content_encoding(headers).decode()
         raise httpx.RemoteProtocolError(
-            f"its answer is encoded, although that was not requested: {encoding.decode()}"
+            f"its answer is encoded, although that was not requested: {encoding}"
         )
-    return Inflater(encoding, MAX_RESPONSE_BYTES).feed
+    return decoder_for(headers, MAX_RESPONSE_BYTES)
 
 
 def describe_error(error: httpx.TransportError) -> str:
