@@ -6,6 +6,7 @@ The middleware is put together here, and outlives its requests; `serving.py` ans
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from abridge.observability.tracing.spans import Tracing
     from abridge.sidecar.client_keys.door import ClientKeys
-    from abridge.sidecar.websocket.session import Sessions
+    from abridge.sidecar.websocket.session import Session
 
 NO_KEYS_HERE = (
     "works only in `abridge serve` and create_app(); around the middleware, your application "
@@ -98,7 +99,7 @@ class AbridgeMiddleware:
         if keys is None and settings.server.keys_file is not None:
             raise SettingsError(f"server.keys_file: {NO_KEYS_HERE}")
         self._under_way, self._idle = 0, Flag()
-        self._sessions: Sessions | None = None
+        self._new_session: partial[Session] | None = None
         tracing = self._tracing = create_tracing(settings, tracer_provider)
         app = app if tracing is None else tracing.wrap_app(app)
         sink = self._metrics_sink = MetricsSink(metrics_for(registry), settings, sinks, lasting)
@@ -145,7 +146,7 @@ class AbridgeMiddleware:
         elif self._takes_socket(scope):
             if self._keys is None or await self._admits_socket(self._keys, scope, receive, send):
                 with self._metrics_sink.metrics.websockets_open.track_inprogress():
-                    await self.load_sessions().serve(scope, receive, send)
+                    await self.load_sessions()(scope, receive, send).run()
         elif self._serving.paths.closes_socket(scope):
             error = RequestError(NO_WEBSOCKET, status=426, code="no_websocket")
             await refuse(error, RESPONSES, scope, receive, send)
@@ -159,17 +160,21 @@ class AbridgeMiddleware:
         is_served = CLOSING in scope if wanted is None else wanted
         return is_served and find_api(*request_paths(scope)) is RESPONSES
 
-    def load_sessions(self) -> Sessions:
-        """Return what serves WebSockets. It is loaded where the settings ask for it, or in the
-        sidecar, and then before any traffic: streams would wait for it."""
-        if self._sessions is None:
-            from abridge.sidecar.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
+    def load_sessions(self) -> partial[Session]:
+        """Return what makes the session of a WebSocket. It is loaded where the settings ask for it,
+        or in the sidecar, and then before any traffic: streams would wait for it."""
+        if self._new_session is None:
+            # Mounted, they are seldom used.
+            from abridge.sidecar.websocket.conversations import REMEMBERED_BYTES  # noqa: PLC0415
+            from abridge.sidecar.websocket.session import Session  # noqa: PLC0415
 
             remembered = self._lasting.get("websockets", ClientShares)
-            self._sessions = Sessions(
-                self._entry or self, self.settings.limits, self._serving.budget, remembered
+            limits, budget = self.settings.limits, self._serving.budget
+            remembered.resize(REMEMBERED_BYTES, int(REMEMBERED_BYTES * limits.client_share))
+            self._new_session = partial(
+                Session, self._entry or self, limits=limits, budget=budget, remembered=remembered
             )
-        return self._sessions
+        return self._new_session
 
     async def _admits_socket(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send

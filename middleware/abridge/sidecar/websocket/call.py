@@ -10,6 +10,7 @@ from typing import TypeAlias
 from starlette.types import ASGIApp, Message, Scope
 
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
+from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -48,9 +49,7 @@ LINGER_SECONDS = 5.0
 """Seconds after the last event within which the application must end an answer. The requests that
 wait for it are not to wait for an upstream that keeps its connection open."""
 
-CREATED, ITEM_ADDED = "response.created", "response.output_item.added"
-
-ITEM_DONE = "response.output_item.done"
+CREATED = "response.created"
 
 _EVENT_NAME = re.compile(rb"event: ?([^\r\n]*)")
 
@@ -128,7 +127,7 @@ class Call(InnerCall):
 
     def stop(self) -> None:
         """End the answer, since it is steered, unless it has begun by now or is over."""
-        self.is_steered = not (self.has_begun or self._ended)
+        self.is_steered = self.is_steerable
         if self._task is not None and self.is_steered:
             self._task.cancel(CANCELLED)
 
@@ -193,16 +192,13 @@ class Call(InnerCall):
             if kind == "error":
                 return payload if "error" in event else with_error(event)
             if isinstance(response, dict) and kind != "response.failed":
-                self._note_response(response)
+                # Some upstreams leave the output out at the end.
+                output = objects(response.get("output")) or self._items
+                self._response = {**response, "output": output}
             elif isinstance(response, dict) and self.is_steered:
                 steered = {"type": "response.incomplete", "response": {**response, **STEERED}}
                 return dumps({**event, **steered})
         return payload
-
-    def _note_response(self, response: Json) -> None:
-        """Note the complete response. Some upstreams leave the output out at the end."""
-        output = objects(response.get("output")) or self._items
-        self._response = {**response, "output": output}
 
     async def take_whole(self, start: Message, body: bytes) -> None:
         if (code := start["status"]) != 200:

@@ -52,15 +52,14 @@ def with_output(conversation: Conversation, output: object) -> Conversation:
     false"), and then the ids of what came after it.
     """
     items = objects(output)
-    kept = [item for item in items if not (is_reasoning(item) and _is_bare(item))]
+    kept = [
+        item
+        for item in items
+        if not is_reasoning(item) or item.get("encrypted_content") or item.get("content")
+    ]
     if len(kept) < len(items):
         kept = [{key: item[key] for key in item if key != "id"} for item in kept]
     return conversation.followed_by(tuple(map(packed, kept)))
-
-
-def _is_bare(item: Json) -> bool:
-    """Return whether a reasoning item holds no reasoning that upstream could read."""
-    return not (item.get("encrypted_content") or item.get("content"))
 
 
 def write_body(create: Create, conversation: Conversation, *, continued: bool) -> bytes:

@@ -68,7 +68,9 @@ def read_message(data: bytes) -> Create | Steer | None:
     if body.get("type") == STEER:
         return Steer.read(body)
     stream_id = body.get("stream_id")
-    if stream_id is not None and not (isinstance(stream_id, str) and _is_stream_id(stream_id)):
+    if stream_id is not None and not (
+        isinstance(stream_id, str) and _STREAM_ID.fullmatch(stream_id)
+    ):
         raise RequestError(
             "The 'stream_id' field must be a non-empty string with at most 256 characters and may "
             "only contain letters, numbers, underscores, hyphens, and periods.",
@@ -108,10 +110,6 @@ class StreamError(RequestError):
             str(error), status=error.status, kind=error.kind, param=error.param, code=error.code
         )
         self.stream_id = stream_id
-
-
-def _is_stream_id(value: str) -> bool:
-    return _STREAM_ID.fullmatch(value) is not None
 
 
 def error_event(error: RequestError) -> bytes:

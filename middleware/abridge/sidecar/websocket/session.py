@@ -33,7 +33,6 @@ from abridge.pipeline.inner_call import EVENT_FACTOR
 from abridge.pipeline.request import admit_values, too_large
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
-    REMEMBERED_BYTES,
     Conversation,
     Conversations,
     with_input,
@@ -87,38 +86,11 @@ class Stream:
     task: asyncio.Task[None] | None = None
 
 
-class Sessions:
-    """Serves the connections of one application, which remember within a common limit.
-
-    `app` answers HTTP requests; `budget` holds what waits, `remembered` what is remembered.
-    """
-
-    def __init__(
-        self, app: ASGIApp, limits: LimitSettings, budget: MemoryBudget, remembered: ClientShares
-    ) -> None:
-        self._app = app
-        self._limits = limits
-        self._budget = budget
-        self._remembered = remembered
-        remembered.resize(REMEMBERED_BYTES, int(REMEMBERED_BYTES * limits.client_share))
-
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a connection until it is closed."""
-        await Session(
-            self._app,
-            scope,
-            receive,
-            send,
-            limits=self._limits,
-            budget=self._budget,
-            remembered=self._remembered,
-        ).run()
-
-
 class Session:
     """Serves one connection.
 
-    `app` answers HTTP requests; `budget` holds what waits, `remembered` what is remembered.
+    `app` answers HTTP requests; `budget` holds what waits, `remembered` what the connections of one
+    application remember, within a common limit.
     """
 
     def __init__(
