@@ -215,6 +215,11 @@ def replace_invalid(text: bytes) -> bytes:
     return text.decode(errors="replace").encode()
 
 
+def replace_halves(text: str) -> str:
+    """Return text with U+FFFD in place of halves of characters, as no JSON may have them."""
+    return str.encode(text, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def begins_object(data: bytes) -> bool:
     """Return whether the data is a JSON object, if it is JSON at all."""
     return data.lstrip().startswith(b"{")

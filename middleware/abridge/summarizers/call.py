@@ -17,6 +17,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
+from abridge.apis.json import replace_halves
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
@@ -150,8 +151,7 @@ class GuardedCall:
         while not self._is_over and (piece := await anext(pieces, _END)) is not _END:
             if isinstance(piece, SummarizerUsage):
                 self.usage = checked_usage(piece)
-                if isinstance(self._cleaner, Checks):
-                    self._cleaner.stopped = piece.stopped
+                self._cleaner.stopped = piece.stopped
             elif isinstance(piece, str):
                 await self._take(str.__getitem__(piece, slice(self._remaining_chars)))
             else:
@@ -172,12 +172,11 @@ class GuardedCall:
     @property
     def _is_over(self) -> bool:
         """Nothing more needs to be written."""
-        checked = isinstance(self._cleaner, Checks) and self._cleaner.is_over
-        return checked or self._remaining_chars <= 0
+        return self._cleaner.is_over or self._remaining_chars <= 0
 
     def _clean(self, text: str, *, last: bool = False) -> None:
         self._put(self._cleaner.feed(text, last=last))
-        if isinstance(self._cleaner, Checks) and self._cleaner.failure is not None:
+        if self._cleaner.failure is not None:
             raise self._cleaner.failure
 
     def _put(self, text: str) -> None:
@@ -198,7 +197,7 @@ class GuardedCall:
         approved = await _result_of(reviewer.review(self.draft), "the review")
         if not (approved is None or isinstance(approved, str)):
             raise TypeError(f"the review returned {_type_name(approved)}, which is not text")
-        shown = plain(approved or "")
+        shown = replace_halves(approved or "")
         self.verdict = "passed" if shown.strip() else "withheld"
         if self.verdict == "passed":
             self.output.put_nowait(shown)
@@ -233,11 +232,6 @@ class PlainText:
         return self._decoder.decode(str.encode(piece, "utf-16-le", "surrogatepass"), last)
 
 
-def plain(text: str) -> str:
-    """Return a whole text such that it can be written."""
-    return PlainText().feed(text, last=True)
-
-
 def let_pass(error: BaseException) -> None:
     """Raise what is not to be caught: it is meant for the whole process."""
     if isinstance(error, KeyboardInterrupt | SystemExit):
@@ -250,7 +244,7 @@ def _words(text: str) -> str:
 
 def _unescaped(text: str) -> str:
     """Return a text with the characters that are escaped in it."""
-    return plain(ESCAPE.sub(_unescape, text))
+    return replace_halves(ESCAPE.sub(_unescape, text))
 
 
 def _unescape(found: re.Match[str]) -> str:

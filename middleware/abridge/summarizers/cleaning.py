@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from abridge.core.styles import SummaryStyle
+from abridge.errors import SummarizerError
 from abridge.summarizers.constructs import ConstructStage, construct
 from abridge.summarizers.form import MAX_TITLE, Stage, form_stages
 
@@ -127,6 +128,11 @@ class Cleaner:
     With a `style`, the text is a part that a model wrote, and is brought into that style's form.
     """
 
+    failure: SummarizerError | None = None
+    is_over = False
+    stopped = ""
+    """Those of `Checks`: a text that is only cleaned is never found at fault."""
+
     def __init__(self, style: SummaryStyle | None = None) -> None:
         self._stages: list[Stage] = [
             *map(ConstructStage, CONSTRUCTS),
@@ -139,11 +145,9 @@ class Cleaner:
         return text
 
 
-def clean(text: str, style: SummaryStyle | None = None) -> str:
+def clean(text: str) -> str:
     """Clean a complete text."""
-    if style is None and not _may_hold_construct(text):
-        return text
-    return Cleaner(style).feed(text, last=True)
+    return Cleaner().feed(text, last=True) if _may_hold_construct(text) else text
 
 
 def _may_hold_construct(text: str) -> bool:

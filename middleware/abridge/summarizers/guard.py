@@ -23,6 +23,7 @@ from typing import TypeGuard
 
 from prometheus_client import CollectorRegistry
 
+from abridge.apis.json import replace_halves
 from abridge.breaker import CircuitBreaker
 from abridge.config.tables import SummarizerSettings
 from abridge.core.effects import OVERLOADED
@@ -36,7 +37,6 @@ from abridge.summarizers.call import (
     Outcome,
     checked_usage,
     let_pass,
-    plain,
     runs_in_process,
 )
 from abridge.summarizers.checks import FAILURES
@@ -351,7 +351,7 @@ def _tell(error: BaseException) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    return " ".join(plain(text).split())[:MAX_CAUSE_CHARS]
+    return " ".join(replace_halves(text).split())[:MAX_CAUSE_CHARS]
 
 
 def _as_reported(error: SummarizerError) -> SummarizerError:
@@ -360,8 +360,8 @@ def _as_reported(error: SummarizerError) -> SummarizerError:
         code, spent, model = (getattr(error, name, None) for name in ("code", "spent", "model"))
         usage = checked_usage(SummarizerUsage(spent, model))
         return SummarizerError(
-            plain(code) if isinstance(code, str) else "upstream_error",
-            plain(str(error)),
+            replace_halves(code) if isinstance(code, str) else "upstream_error",
+            replace_halves(str(error)),
             spent=usage.tokens,
             model=usage.model,
         )

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import httpx
 
-from abridge.apis.json import dumps, parse_object
+from abridge.apis.json import dumps, parse_object, replace_halves
 from abridge.config.review import MODERATIONS_PATH, ReviewSettings
 from abridge.core.conversation import Json
 from abridge.errors import SummarizerError
@@ -61,7 +61,7 @@ class Moderation:
         await self._transport.aclose()
 
     def _request(self, text: str) -> httpx.Request:
-        body: Json = {"input": _without_lone_surrogates(text)}
+        body: Json = {"input": replace_halves(text)}  # many an endpoint refuses them
         if self._model is not None:
             body = {"model": self._model, **body}
         return httpx.Request(
@@ -71,14 +71,6 @@ class Moderation:
             content=dumps(body),
             extensions={"timeout": self._timeout},
         )
-
-
-def _without_lone_surrogates(text: str) -> str:
-    """Return the text with replacement characters for halves of characters.
-
-    Many an endpoint refuses them, so that they would keep a part from being checked.
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def _read_body(response: httpx.Response) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
-from abridge.apis.json import string
+from abridge.apis.json import replace_halves, string
 from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
@@ -246,8 +246,7 @@ fine-grained tool streaming)."""
 def wrap_invalid(arguments: str) -> Json:
     """Return an input for arguments that are no JSON object. Half a character becomes U+FFFD:
     Anthropic's own client cannot read the escape of one."""
-    whole = arguments.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
-    return {INVALID_ARGUMENTS: whole}
+    return {INVALID_ARGUMENTS: replace_halves(arguments)}
 
 
 def unwrap_invalid(call_input: Json) -> str | None:
