@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from starlette.types import Receive, Send
 
@@ -26,17 +25,13 @@ async def follow(source: EventSource, number: int, receive: Receive, send: Send)
             headers = [(b"content-type", EVENT_STREAM), (b"cache-control", b"no-cache")]
             client.start({"type": "http.response.start", "status": 200, "headers": headers})
             copying = tasks.create_task(_copy(source, number, client))
-            client.on_leave = partial(_cancel, copying)
+            client.on_leave = copying.cancel
             if client.departed:
                 copying.cancel()
             await asyncio.wait((copying, sending))
             client.detach()  # so that its own task ends
     finally:
         client.detach()
-
-
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
 
 
 async def _copy(source: EventSource, number: int, client: Client) -> None:

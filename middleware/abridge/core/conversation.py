@@ -157,12 +157,8 @@ class PrefixDigest:
         self._numbered: blake2b | None = None  # the second one, from the first call on
         self._former: blake2b | None = None  # the third one, from the first such turn on
         self._numbers: dict[str, str] = {}  # of calls, by id
-        self._only_counts = True  # so do all these ids
-
-    @property
-    def may_be_renamed(self) -> bool:
-        """True if every id of a call only counts: a client may have given them all."""
-        return self._only_counts
+        self.may_be_renamed = True
+        """Every id of a call only counts: a client may have given them all."""
 
     def add(self, turn: Turn) -> None:
         canonical = _with_length(turn.encode_canonical())
@@ -193,7 +189,7 @@ class PrefixDigest:
         extended._numbered = self._numbered and self._numbered.copy()
         extended._former = self._former and self._former.copy()
         extended._numbers = dict(self._numbers)
-        extended._only_counts = self._only_counts
+        extended.may_be_renamed = self.may_be_renamed
         for turn in turns:
             extended.add(turn)
         return extended
@@ -202,7 +198,7 @@ class PrefixDigest:
         number = self._numbers.get(call_id)
         if number is None:
             number = self._numbers[call_id] = str(len(self._numbers))
-            self._only_counts = self._only_counts and is_counted_id(call_id)
+            self.may_be_renamed = self.may_be_renamed and is_counted_id(call_id)
         return number
 
 

@@ -184,10 +184,6 @@ class MetricsSink:
         self.metrics.store_operations.labels(operation, result).inc()
         self.metrics.store_seconds.labels(operation).observe(seconds)
 
-    def set_store_size(self, size: int) -> None:
-        """Set the bytes of reasoning that are remembered."""
-        self.metrics.store_bytes.set(size)
-
 
 def _reasoning_need(route: Route) -> Literal["demanded", "wanted", "free"]:
     """Tell how much upstream wants its reasoning back."""

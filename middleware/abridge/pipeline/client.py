@@ -114,7 +114,7 @@ class Client:
         self.finished = False  # true once everything was sent
         self.status: int | None = None
         self.on_sent: Callable[[], None] = do_nothing  # called after each send
-        self.on_leave: Callable[[], None] = do_nothing
+        self.on_leave: Callable[[], object] = do_nothing
         self.keep_alive: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
 
     def listen(self, tasks: asyncio.TaskGroup) -> None:

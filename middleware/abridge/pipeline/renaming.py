@@ -84,8 +84,11 @@ class RenamingApp:
         async def send_renamed(message: Message) -> None:
             nonlocal rewriter
             if message["type"] == "http.response.start":
-                rewriter = self._choose_rewriter(with_header_list(message))
-                await send(message if rewriter is None else _without_body_headers(message))
+                start = without_trailers(with_header_list(message))
+                rewriter = self._choose_rewriter(start)
+                if rewriter is not None:
+                    message = {**start, "headers": drop_headers(start["headers"], BODY_HEADERS)}
+                await send(message)
             elif message["type"] == "http.response.body" and rewriter is not None:
                 more = message.get("more_body", False)
                 body = await rewriter.feed(message.get("body", b""), last=not more)
@@ -159,9 +162,3 @@ class _WholeText:
             return b""
         text, self._text = bytes(self._text), bytearray()
         return text if self._passes else await Work.on(text).run(self._names.replace_in_text, text)
-
-
-def _without_body_headers(start: Message) -> Message:
-    """Return the start message of a body that may become longer or shorter."""
-    start = without_trailers(with_header_list(start))
-    return {**start, "headers": drop_headers(start["headers"], BODY_HEADERS)}

@@ -235,7 +235,7 @@ async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Jso
     if path.subresource == "input_items":
         return await local.input_items(scope.get("query_string", b""))
     if path.subresource == "cancel" and local.record.response.get("background") is not True:
-        raise not_cancellable()
+        raise RequestError("Cannot cancel a synchronous response.")
     if path.method == "DELETE":
         return await local.delete()
     return await local.whole_response()
@@ -271,7 +271,3 @@ def _safe_query(query: bytes) -> bytes:
 def _is_safe(parameter: bytes) -> bool:
     name, _, value = map(unquote_plus, parameter.decode("latin-1").partition("="))
     return not name.startswith("include") or value in SAFE_INCLUDES
-
-
-def not_cancellable() -> RequestError:
-    return RequestError("Cannot cancel a synchronous response.")

@@ -133,7 +133,7 @@ class Block(Part):
     def add(self, event: Json, frame: bytes | None) -> list[Event]:
         """Take a delta. The event that is all it says carries its frame."""
         events = self._read(event["delta"])
-        if frame is None or any(map(_is_withheld, events)):
+        if frame is None or any(isinstance(one, ProviderState) and one.withheld for one in events):
             return events
         if not events:
             return [] if self._hides(event) else [Passthrough(LANE, frame, part=self)]
@@ -216,10 +216,6 @@ class Block(Part):
         """Return the event of what a frame says beside its text."""
         rest = beside_text(event, frame)
         return [] if rest is None else [Passthrough(LANE, rest, part=self)]
-
-
-def _is_withheld(event: Event) -> bool:
-    return isinstance(event, ProviderState) and event.withheld
 
 
 _TEXTS = frozenset({*TEXT_FIELDS.values(), "signature"})

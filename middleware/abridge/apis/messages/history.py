@@ -234,15 +234,10 @@ class MessagesHistory(ClientPieceHistory):
                 elif is_answer:
                     tracker.add_answer()
                 elif asks and kind == "text":
-                    _track_question(tracker, string(block.get("text")))
+                    text = string(block.get("text"))
+                    if not text.startswith(CLIENT_NOTES):
+                        tracker.add_question(text)
         return places, tracker.place
-
-
-def _track_question(tracker: PlaceTracker, text: str) -> None:
-    """Take a text of the user's that stands in a message without tool results: beside those it is
-    no question of its own, since clients add notes there."""
-    if not text.startswith(CLIENT_NOTES):
-        tracker.add_question(text)
 
 
 # Turns

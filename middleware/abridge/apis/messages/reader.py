@@ -438,7 +438,8 @@ class MessagesReader:
         events = self._finish(self._stop.reason)
         events += self._release_stop()
         if self._carries_frames and not self._stop.reason:
-            events.append(self._report_usage(self._make_stop()))
+            stop = make_stop([block.type for block in self._blocks.all], self._usage)
+            events.append(self._report_usage(self._make_frame("message_delta", stop)))
         frame = self._end_frame or self._make_frame("message_stop", {})
         usage, error = read_usage(self._usage), self._failure
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
@@ -461,11 +462,6 @@ class MessagesReader:
         hosted_calls = self._blocks.only_hosted_calls
         told = FINISH_REASONS.get(reason, default)
         return [*events, Finished(LANE, None, told, hosted_calls=hosted_calls)]
-
-    def _make_stop(self) -> bytes | None:
-        """Make the frame that says why the answer stops."""
-        fields = make_stop([block.type for block in self._blocks.all], self._usage)
-        return self._make_frame("message_delta", fields)
 
     def _fail(self, error: ErrorDetail) -> list[Event]:
         """End an answer that is not whole."""

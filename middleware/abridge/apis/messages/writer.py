@@ -942,9 +942,11 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         message_id = self._mint_id("msg_")
         message = complete_start({"id": message_id, "model": model})
         if self._echo.foreign_reasoning:
-            message["input_transformations"] = list(
-                map(_tell_dropped, self._echo.foreign_reasoning)
-            )
+            # anthropic-sdk-python, `BetaThinkingDroppedInputTransformation`
+            message["input_transformations"] = [
+                {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
+                for path in self._echo.foreign_reasoning
+            ]
         return [("message_start", {"message": message}), ("ping", {})]
 
     def _end(self, event: ResponseEnded) -> list[WireEvent]:
@@ -977,12 +979,6 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
-
-
-def _tell_dropped(path: str) -> Json:
-    """Tell of thinking that did not go upstream (anthropic-sdk-python,
-    `BetaThinkingDroppedInputTransformation`)."""
-    return {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
 
 
 class MessageAccumulator:

@@ -241,11 +241,11 @@ class TracedApp:
             raise
         finally:
             detach(token)
-            call.note_end()
+            call.ended_at = time_ns()
             if trace is None:
                 call.end_span()
             else:
-                trace.add_upstream_call(call)
+                trace.upstream_calls.append(call)  # until the request ends
 
     def _start_span(self, scope: Scope, record: Record | None) -> Span:
         route: Route | None = scope.get(ROUTE)
@@ -277,7 +277,7 @@ class UpstreamCall:
         self._first_chunk_seconds: float | None = None
         self._client_left = False
         self._error: str | None = None
-        self._ended_at = 0
+        self.ended_at = 0
         self.status: int | None = None
 
     async def send(self, message: Message) -> None:
@@ -297,9 +297,6 @@ class UpstreamCall:
         if not self._client_left:
             self._error = _error_type(error)
 
-    def note_end(self) -> None:
-        self._ended_at = time_ns()
-
     def end_span(self, attributes: Iterable[tuple[str, Value]] = ()) -> None:
         """Set the attributes known by now and end the span at the noted time."""
         span = self._span
@@ -311,7 +308,7 @@ class UpstreamCall:
                 span.set_attribute("gen_ai.response.time_to_first_chunk", self._first_chunk_seconds)
             if (error := self._error or self._response_error()) is not None:
                 mark_failed(span, error)
-        span.end(self._ended_at)
+        span.end(self.ended_at)
 
     def _note_start(self, start: Message) -> None:
         if self._record is None or self._record.cause is None:
@@ -419,7 +416,7 @@ class RequestTrace:
         self._span = span
         self._context = context
         self._calls: dict[int, Span] = {}
-        self._upstream_calls: list[UpstreamCall] = []
+        self.upstream_calls: list[UpstreamCall] = []  # that have ended
 
     @contextmanager
     def trace_call(self, record: Record, part: int) -> Iterator[None]:
@@ -440,15 +437,11 @@ class RequestTrace:
             if outcome not in ("ok", "cancelled", "withheld"):
                 mark_failed(span, outcome)
 
-    def add_upstream_call(self, call: UpstreamCall) -> None:
-        """Keep an upstream call that has ended until the request ends."""
-        self._upstream_calls.append(call)
-
     def finish(self, record: Record) -> None:
         """End all spans at the end of the request."""
         status = record.status
-        for call in self._upstream_calls:
-            last = call is self._upstream_calls[-1]
+        for call in self.upstream_calls:
+            last = call is self.upstream_calls[-1]
             call.end_span(response_attributes(record) if last else ())
             status = status or call.status
         if self._span.is_recording():
