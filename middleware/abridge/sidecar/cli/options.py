@@ -65,93 +65,72 @@ def choices(table: type[BaseModel], key: str) -> Complete:
     return one_of(get_args(table.model_fields[key].annotation))
 
 
+def _value(
+    flag: str, parameter: str, metavar: str, text: str, complete: Complete | None = None
+) -> Callable[[Command], Command]:
+    return click.option(flag, parameter, metavar=metavar, help=text, shell_complete=complete)
+
+
+def _switch(flag: str, parameter: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, parameter, is_flag=True, default=None, help=text)
+
+
+_PROFILE = "Its kind, one of `abridge profiles`.  [auto]"
+
+_API = f"Its API: auto, same (as the client's), {', '.join(UPSTREAM_APIS)}.  [auto]"
+
+_ADMIN_PORT = "A separate port for metrics and health.  [none]"
+
+_PAGE = "Serve a page at /abridge that shows the latest requests."
+
+_STYLE = f"The style for requests that name none: off, {', '.join(STYLES)}.  [off]"
+
+_EXPOSE = "What clients see of the reasoning: auto, both, summary, raw or none.  [auto]"
+
+_STYLES, _EXPOSED = choices(SummarySettings, "default"), choices(ReasoningSettings, "expose")
+
 SETTING_OPTIONS = (
-    click.option(
-        "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
-    ),
-    click.option(
-        "--profile",
-        metavar="NAME",
-        shell_complete=one_of(PROFILES),
-        help="Its kind, one of `abridge profiles`.  [auto]",
-    ),
-    click.option(
-        "--api",
-        metavar="NAME",
-        shell_complete=choices(UpstreamSettings, "api"),
-        help=f"Its API: auto, same (as the client's), {', '.join(UPSTREAM_APIS)}.  [auto]",
-    ),
+    _value("--upstream", "upstream", "URL", "The model server, such as http://127.0.0.1:8000/v1."),
+    _value("--profile", "profile", "NAME", _PROFILE, one_of(PROFILES)),
+    _value("--api", "api", "NAME", _API, choices(UpstreamSettings, "api")),
     click.option(
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="The settings file, in TOML.",
     ),
-    click.option(
-        "--host", "server__host", metavar="HOST", help="The address to listen on.  [127.0.0.1]"
-    ),
-    click.option(
-        "--port",
-        "server__port",
-        metavar="PORT",
-        help="The port to listen on; 0 for any free one.  [8400]",
-    ),
-    click.option(
+    _value("--host", "server__host", "HOST", "The address to listen on.  [127.0.0.1]"),
+    _value("--port", "server__port", "PORT", "The port to listen on; 0 for any free one.  [8400]"),
+    _value(
         "--admin-port",
         "server__admin_port",
-        metavar="PORT",
-        help="A separate port for metrics and health.  [none]",
+        "PORT",
+        "A separate port for metrics and health.  [none]",
     ),
-    click.option(
-        "--workers", "server__workers", metavar="N", help="The number of processes that serve.  [1]"
-    ),
-    click.option(
-        "--page",
-        "server__page",
-        is_flag=True,
-        default=None,
-        help="Serve a page at /abridge that shows the latest requests.",
-    ),
-    click.option(
+    _value("--workers", "server__workers", "N", "The number of processes that serve.  [1]"),
+    _switch("--page", "server__page", _PAGE),
+    _value(
         "--log-format",
         "log__format",
-        metavar="NAME",
-        shell_complete=choices(LogSettings, "format"),
-        help="The format of the log: text or json.  [text]",
+        "NAME",
+        "The format of the log: text or json.  [text]",
+        choices(LogSettings, "format"),
     ),
-    click.option(
-        "--log-requests",
-        "log__requests",
-        is_flag=True,
-        default=None,
-        help="Log a line for each request.",
-    ),
-    click.option(
-        "--summary",
-        "summary__default",
-        metavar="STYLE",
-        shell_complete=choices(SummarySettings, "default"),
-        help=f"The style for requests that name none: off, {', '.join(STYLES)}.  [off]",
-    ),
-    click.option(
+    _switch("--log-requests", "log__requests", "Log a line for each request."),
+    _value("--summary", "summary__default", "STYLE", _STYLE, _STYLES),
+    _value(
         "--summarizer-url",
         "summarizer__base_url",
-        metavar="URL",
-        help="The address of the model that writes summaries.",
+        "URL",
+        "The address of the model that writes summaries.",
     ),
-    click.option(
+    _value(
         "--summarizer-model",
         "summarizer__model",
-        metavar="NAME",
-        help="The name of that model.  [none: sentences are copied]",
+        "NAME",
+        "The name of that model.  [none: sentences are copied]",
     ),
-    click.option(
-        "--expose",
-        "reasoning__expose",
-        metavar="WHAT",
-        shell_complete=choices(ReasoningSettings, "expose"),
-        help="What clients see of the reasoning: auto, both, summary, raw or none.  [auto]",
-    ),
+    _value("--expose", "reasoning__expose", "WHAT", _EXPOSE, _EXPOSED),
 )
 
 
