@@ -11,18 +11,34 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from time import time
-from typing import NamedTuple
+from typing import TypeAlias
 from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from abridge.apis import sse
-from abridge.apis.json import dumps, objects, parse_object, string
+from abridge.apis.api import RequestEcho, Writer
+from abridge.apis.chat.writer import ChatWriter
+from abridge.apis.display import Display
+from abridge.apis.json import objects, parse_object, string
 from abridge.apis.openai import error_body
+from abridge.apis.responses.writer import ResponsesWriter
 from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    Finished,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+)
+from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
 from abridge.sidecar.demo.script import (
     ANSWER,
     LATER_ANSWER,
@@ -34,6 +50,12 @@ from abridge.sidecar.demo.script import (
 
 MODEL_NAME = "scripted"
 
+_DISPLAY = Display(show_summary=False, style=None)
+
+_LANE = _ITEM = 0
+
+MakeWriter: TypeAlias = Callable[[RequestEcho], Writer]
+
 
 @dataclass(slots=True, frozen=True)
 class ScriptedTurn:
@@ -44,18 +66,25 @@ class ScriptedTurn:
     answer: str
 
     @property
-    def tokens(self) -> tuple[int, int, int]:
-        """Tokens of the conversation, the thinking and the answer, at four characters each."""
-        return (self.input_chars + 3) // 4, len(self.thinking) // 4, len(self.answer) // 4
+    def tokens(self) -> Tokens:
+        """Its tokens, at four characters each."""
+        given, thought = (self.input_chars + 3) // 4, len(self.thinking) // 4
+        output = thought + len(self.answer) // 4
+        return Tokens(given, output, given + output, reasoning=thought)
 
+    def speak(self) -> Iterator[Event]:
+        """Yield what the model says, word by word."""
+        yield ResponseStarted(None, None, "", MODEL_NAME, int(time()))
+        yield ReasoningStarted(_LANE, None, _ITEM)
+        for word in _split_words(self.thinking):
+            yield ReasoningDelta(_LANE, None, _ITEM, word)
+        yield ReasoningEnded(_LANE, None, _ITEM)
+        for word in _split_words(self.answer):
+            yield ContentDelta(_LANE, None, word)
+        yield Finished(_LANE, None, "stop")
 
-class ScriptedApi(NamedTuple):
-    """The formats of one API."""
-
-    build_body: Callable[[ScriptedTurn], Json]
-    """Build the complete body."""
-    stream_frames: Callable[[ScriptedTurn, Json], Iterator[bytes]]
-    """Yield the frames of the stream for a request."""
+    def end(self) -> ResponseEnded:
+        return ResponseEnded(None, None, ok=True, usage=self.tokens)
 
 
 def _split_words(text: str) -> list[str]:
@@ -63,136 +92,17 @@ def _split_words(text: str) -> list[str]:
     return re.findall(r"\S+\s*", text)
 
 
-# Responses
+def _mint_id(prefix: str) -> str:
+    """Return an id that is not one of Abridge's."""
+    return f"{prefix}{uuid4().hex}"
 
 
-def _response(turn: ScriptedTurn) -> Json:
-    input_tokens, reasoning_tokens, answer_tokens = turn.tokens
-    reasoning = {"type": "reasoning_text", "text": turn.thinking}
-    text = {"type": "output_text", "text": turn.answer, "annotations": [], "logprobs": []}
-    return {
-        "id": f"resp_{uuid4().hex}",
-        "object": "response",
-        "created_at": int(time()),
-        "status": "completed",
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "model": MODEL_NAME,
-        "output": [
-            {"id": f"rs_{uuid4().hex}", "type": "reasoning", "summary": [], "content": [reasoning]},
-            {
-                "id": f"msg_{uuid4().hex}",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "content": [text],
-            },
-        ],
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
-        "store": False,
-        "temperature": 1.0,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "usage": {
-            "input_tokens": input_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": reasoning_tokens + answer_tokens,
-            "output_tokens_details": {"reasoning_tokens": reasoning_tokens},
-            "total_tokens": input_tokens + reasoning_tokens + answer_tokens,
-        },
-        "metadata": {},
-    }
+def _responses_writer(echo: RequestEcho) -> Writer:
+    return ResponsesWriter(_DISPLAY, echo, mint_id=_mint_id)
 
 
-def _response_frames(turn: ScriptedTurn, _: Json) -> Iterator[bytes]:
-    for number, event in enumerate(_response_events(_response(turn))):
-        yield sse.encode_frame(dumps({**event, "sequence_number": number}), event["type"])
-
-
-def _response_events(response: Json) -> Iterator[Json]:
-    in_progress = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield {"type": "response.created", "response": in_progress}
-    yield {"type": "response.in_progress", "response": in_progress}
-    for index, item in enumerate(response["output"]):
-        yield from _item_events(index, item)
-    yield {"type": "response.completed", "response": response}
-
-
-def _item_events(index: int, item: Json) -> Iterator[Json]:
-    part = item["content"][0]
-    kind, position = part["type"], {"output_index": index}
-    part_position = {**position, "item_id": item["id"], "content_index": 0}
-    extra: Json = {"logprobs": []} if kind == "output_text" else {}
-    in_progress = {**item, "status": "in_progress", "content": []}
-    yield {"type": "response.output_item.added", **position, "item": in_progress}
-    yield {"type": "response.content_part.added", **part_position, "part": {**part, "text": ""}}
-    for word in _split_words(part["text"]):
-        yield {"type": f"response.{kind}.delta", **part_position, "delta": word, **extra}
-    yield {"type": f"response.{kind}.done", **part_position, "text": part["text"], **extra}
-    yield {"type": "response.content_part.done", **part_position, "part": part}
-    yield {"type": "response.output_item.done", **position, "item": item}
-
-
-RESPONSES_API = ScriptedApi(_response, _response_frames)
-
-
-# Chat Completions
-
-
-def _common_fields(kind: str) -> Json:
-    completion_id = f"chatcmpl-{uuid4().hex}"
-    return {"id": completion_id, "object": kind, "created": int(time()), "model": MODEL_NAME}
-
-
-def _usage(turn: ScriptedTurn) -> Json:
-    input_tokens, reasoning_tokens, answer_tokens = turn.tokens
-    return {
-        "prompt_tokens": input_tokens,
-        "completion_tokens": reasoning_tokens + answer_tokens,
-        "total_tokens": input_tokens + reasoning_tokens + answer_tokens,
-        "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
-    }
-
-
-def _completion(turn: ScriptedTurn) -> Json:
-    message = {
-        "role": "assistant",
-        "content": turn.answer,
-        "refusal": None,
-        "reasoning_content": turn.thinking,
-    }
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    return {**_common_fields("chat.completion"), "choices": [choice], "usage": _usage(turn)}
-
-
-def _chat_frames(turn: ScriptedTurn, request: Json) -> Iterator[bytes]:
-    head = _common_fields("chat.completion.chunk")
-    for delta, finish in _chat_deltas(turn):
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        yield sse.encode_frame(dumps({**head, "choices": [choice]}))
-    options = request.get("stream_options")
-    if isinstance(options, dict) and options.get("include_usage"):
-        yield sse.encode_frame(dumps({**head, "choices": [], "usage": _usage(turn)}))
-    yield sse.encode_frame(b"[DONE]")
-
-
-def _chat_deltas(turn: ScriptedTurn) -> Iterator[tuple[Json, str | None]]:
-    yield {"role": "assistant", "content": ""}, None
-    for word in _split_words(turn.thinking):
-        yield {"reasoning_content": word}, None
-    for word in _split_words(turn.answer):
-        yield {"content": word}, None
-    yield {}, "stop"
-
-
-CHAT_API = ScriptedApi(_completion, _chat_frames)
+def _chat_writer(echo: RequestEcho) -> Writer:
+    return ChatWriter(PROFILES["auto"], _DISPLAY, echo, mint_id=_mint_id)
 
 
 def scripted_model(pause: float) -> Router:
@@ -203,10 +113,10 @@ def scripted_model(pause: float) -> Router:
         return JSONResponse({"object": "list", "data": [card]})
 
     async def responses(request: Request) -> Response:
-        return await _respond(request, RESPONSES_API, pause)
+        return await _respond(request, _responses_writer, pause)
 
     async def chat(request: Request) -> Response:
-        return await _respond(request, CHAT_API, pause)
+        return await _respond(request, _chat_writer, pause)
 
     return Router(
         [
@@ -217,15 +127,18 @@ def scripted_model(pause: float) -> Router:
     )
 
 
-async def _respond(request: Request, api: ScriptedApi, pause: float) -> Response:
+async def _respond(request: Request, make_writer: MakeWriter, pause: float) -> Response:
     body = parse_object(await request.body())
     if body is None:
         error = error_body("The body is not a JSON object.", kind="invalid_request_error")
         return JSONResponse(error, status_code=400)
     turn = scripted_turn(body)
+    writer = make_writer(RequestEcho({"stream_options": body.get("stream_options")}, now=time))
     if not body.get("stream"):
-        return JSONResponse(api.build_body(turn))
-    frames = api.stream_frames(turn, body)
+        for event in turn.speak():
+            writer.note(event)
+        return Response(writer.write_whole(turn.end()), media_type="application/json")
+    frames = filter(None, map(writer.write, chain(turn.speak(), [turn.end()])))
     return StreamingResponse(_paced(frames, pause), media_type="text/event-stream")
 
 
