@@ -197,7 +197,7 @@ class AbridgeMiddleware:
         summarizer models and stores; a later request opens new ones."""
         await self._serving.aclose()
         await self._engagement.aclose()
-        await self._memory.aclose()
+        await self._memory.stores.aclose()
         if self._metrics_sink.ledger is not None:
             await self._metrics_sink.ledger.aclose()
 

@@ -89,7 +89,7 @@ class MemoryRegistry:
         lasting: Lasting | None = None,
     ) -> None:
         stores = (lasting or Lasting()).get("stores", partial(OpenStores, settings, observe))
-        self._stores, self.keyring = stores, stores.keyring
+        self.stores, self.keyring = stores, stores.keyring
         self._memories = {
             route.upstream.name: RouteMemory(
                 route,
@@ -118,19 +118,6 @@ class MemoryRegistry:
             if memory.may_need_rewrite(body, holds_anything) or memory.may_need_memory(body):
                 return True
         return self.keyring.configured and contains_any(body, SEALING_NEEDLES)
-
-    @property
-    def shared_store(self) -> Store | None:
-        """The first store that replicas share, if any."""
-        return self._stores.shared
-
-    @property
-    def size(self) -> int:
-        """Bytes in use, summed over the stores that know theirs."""
-        return self._stores.size
-
-    async def aclose(self) -> None:
-        await self._stores.aclose()
 
 
 def open_shared_store(

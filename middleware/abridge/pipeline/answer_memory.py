@@ -68,7 +68,7 @@ class AnswerMemory:
 
     def note_size(self) -> None:
         """Set the gauge of what is remembered and stored."""
-        self._metrics_sink.metrics.store_bytes.set(self._memory.size)
+        self._metrics_sink.metrics.store_bytes.set(self._memory.stores.size)
 
 
 @dataclass(slots=True, frozen=True)

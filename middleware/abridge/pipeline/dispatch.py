@@ -101,16 +101,16 @@ class Dispatcher:
         self._refused = lasting.get("refused fields", RefusedFields)
         self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings: SharedFindings | None = None
-        if memory.shared_store is not None and self._upstreams:
+        if memory.stores.shared is not None and self._upstreams:
             kinds = {b"apis": self._discovery, b"fields": self._refused}
-            make = partial(SharedFindings, memory.shared_store, self._health, kinds)
+            make = partial(SharedFindings, memory.stores.shared, self._health, kinds)
             self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, self._refused, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
         self._compactor = Compactor(
-            settings, memory, self._preparation, engagement.summarizer_model, self._attempt
+            settings, memory, self._preparation, engagement.summarizers.model, self._attempt
         )
 
     def take_effect(self) -> None:
@@ -337,7 +337,7 @@ class Dispatcher:
         if style is None:
             return REASONING
         language = request.summary_language()
-        return REASONING if self._engagement.copies else language
+        return REASONING if self._engagement.summarizers.copies else language
 
     def _must_engage(
         self, request: ApiRequest, upstream: UpstreamApi, style: SummaryStyle | None

@@ -25,7 +25,6 @@ from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.pipeline.renaming import RenamingApp
 from abridge.summarizers.guard import Bulkhead, GraceBackoff, Guard
-from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import select_reviewer
 from abridge.summarizers.selection import Overrides, SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
@@ -69,7 +68,7 @@ class Engagement:
         self.answer_memory = AnswerMemory(settings, memory, metrics_sink, lasting)
         self._planner = ExchangePlanner(settings, self.answer_memory)
         self._reviewer = select_reviewer(settings, overrides, tracing)
-        self._summarizers = SummarizerSelection(
+        self.summarizers = SummarizerSelection(
             settings.summarizer, settings.limits, overrides, tracing
         )
         kind = settings.summarizer.model_dump_json()
@@ -87,18 +86,8 @@ class Engagement:
 
         self._guards = _make_guards(settings, make_guard)
 
-    @property
-    def copies(self) -> bool:
-        """Summaries are copied from the reasoning, in its language."""
-        return self._summarizers.copies
-
-    @property
-    def summarizer_model(self) -> ModelSummarizer | None:
-        """The summarizer, if it is a model of its own."""
-        return self._summarizers.model
-
     async def aclose(self) -> None:
-        await self._summarizers.aclose()
+        await self.summarizers.aclose()
         if self._reviewer is not None:
             await self._reviewer.aclose()
 
@@ -141,7 +130,7 @@ class Engagement:
             app = RenamingApp(
                 app, prepared.renamed, self._event_limit, Room(request.buffered.reserve)
             )
-        return self._summarizers.for_request(
+        return self.summarizers.for_request(
             app, summary_call_scope(scope), model, request.api, prepared.profile
         )
 

@@ -57,9 +57,9 @@ async def test_what_a_replica_found_down_is_said(
     settings = settings_with("b", history=history)
     assert not [each async for each in find_down(settings)]
     registry = MemoryRegistry(settings, observe_nothing, None)
-    assert registry.shared_store is not None
+    assert registry.stores.shared is not None
     health = UpstreamHealth(metrics_for(CollectorRegistry()))
-    sharing = SharedFindings(registry.shared_store, health, {})
+    sharing = SharedFindings(registry.stores.shared, health, {})
     for each in (health, sharing):
         each.watch(settings.upstreams)
     sharing.start()
@@ -70,7 +70,7 @@ async def test_what_a_replica_found_down_is_said(
             await asyncio.sleep(0.05)
     assert [(each.subject, each.grade) for each in found] == [("upstream a", "note")]
     await sharing.aclose()
-    await registry.aclose()
+    await registry.stores.aclose()
 
 
 def test_findings_can_be_had_as_json() -> None:

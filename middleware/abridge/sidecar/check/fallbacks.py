@@ -35,9 +35,9 @@ async def find_down(settings: Settings) -> AsyncIterator[Finding]:
         registry = MemoryRegistry(settings, observe_nothing, None)
     except SettingsError:  # which was said
         return
-    if registry.shared_store is not None:
+    if registry.stores.shared is not None:
         upstreams = [route.upstream for route in settings.routes]
-        for each in await found_down(registry.shared_store, upstreams):
+        for each in await found_down(registry.stores.shared, upstreams):
             text = "a replica has found it down; requests with a fallback skip it"
             yield Finding(f"upstream {each.name}", text, "note")
-    await registry.aclose()
+    await registry.stores.aclose()
