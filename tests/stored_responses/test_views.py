@@ -8,7 +8,9 @@ import pytest
 
 from abridge.apis.display import Display
 from abridge.providers.catalog import PROFILES
-from abridge.stored_responses.views import find_summaries, items_as_shown, response_as_shown
+from abridge.providers.profile import Profile
+from abridge.stored_responses.repository import UpstreamRecord
+from abridge.stored_responses.views import UpstreamView, find_summaries
 from tests.support import openapi
 from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item, response
 
@@ -23,6 +25,18 @@ BOTH = Display(show_raw=True, show_summary=True)
 HIDDEN = Display(show_raw=False, show_summary=True)
 HIDING = Display(show_raw=False, hides_raw=True, show_summary=True)
 NOTHING = Display(show_raw=False, show_summary=False)
+
+
+def response_as_shown(
+    body: Json, display: Display, fields: Json, made: Json, profile: Profile | None
+) -> Json | None:
+    record = UpstreamRecord("", raw=display.show_raw, fields=fields, made=made)
+    return UpstreamView(record, None, display, profile, None).response_as_shown(body)
+
+
+def items_as_shown(body: Json, display: Display, made: Json, profile: Profile) -> Json | None:
+    record = UpstreamRecord("", raw=display.show_raw)
+    return UpstreamView(record, None, display, profile, None).items_as_shown(body, made)
 
 
 def hiding(

@@ -82,10 +82,7 @@ class UpstreamView:
     drops: DropCount = field(default_factory=DropCount)  # what was not understood
 
     async def rewrite_response(self, body: Json) -> Json | None:
-        record, limit = self.record, self.attribution_limit
-        view = response_as_shown(
-            body, self.display, record.fields, record.made, self.profile, drops=self.drops
-        )
+        view, limit = self.response_as_shown(body), self.attribution_limit
         return view if view is None or limit is None else attribute_response(view, limit)
 
     async def rewrite_items(self, body: Json) -> Json | None:
@@ -93,7 +90,7 @@ class UpstreamView:
         summaries = self.record.made
         if self.repository is not None:
             summaries = await _find_summaries(objects(body.get("data")), self.repository)
-        view = items_as_shown(body, self.display, summaries, self.profile, drops=self.drops)
+        view = self.items_as_shown(body, summaries)
         if view is not None and not self.display.show_raw:
             view["data"] = list(map(ItemAttributor(0).attribute, view["data"]))
         return view
@@ -101,6 +98,41 @@ class UpstreamView:
     async def rewrite_deleted(self, body: Json) -> Json | None:
         deleted: Json = DELETED(body, self.drops)
         return deleted
+
+    def response_as_shown(self, response: Json) -> Json | None:
+        """Return upstream's response as its client was shown it; None if it cannot be read."""
+        if not isinstance(response.get("output"), list):
+            return None
+        display, profile, fields = self.display, self.profile, self.record.fields
+        response = rename_raw_summary_in_response(response, always=self._summary_is_raw)
+        if profile is not None and display.hides_raw:
+            response = ResponsesRebuilder({}, self.drops).rebuild_response(response)
+            output = hide_thinking(response["output"], profile, display.hidden, is_output=True)
+            response = {**response, "output": output}
+        style = as_object(response.get("reasoning")).get("summary")
+        shown = snapshot(response, replace(display, style=style))
+        if not display.show_summary:
+            return {**shown, **{key: fields[key] for key in ECHOED if key in fields}}
+        output = [_with_summary(item, self.record.made) for item in shown["output"]]
+        return {**shown, **fields, "output": output}
+
+    def items_as_shown(self, body: Json, summaries: ShownSummaries) -> Json | None:
+        """Return a list of items as they were shown; None if it cannot be read."""
+        if not isinstance(body.get("data"), list):
+            return None
+        display, profile, is_raw = self.display, self.profile, self._summary_is_raw
+        if profile is not None and display.hides_raw:
+            body = ITEM_LIST(body, self.drops)
+            data = hide_thinking(body["data"], profile, display.hidden, is_output=False)
+            body = {**body, "data": data}
+        shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
+        if display.show_summary:
+            shown = [_with_summary(item, summaries) for item in shown]
+        return {**body, "data": shown}
+
+    @property
+    def _summary_is_raw(self) -> bool:
+        return self.profile is not None and summary_is_raw(self.profile, self.display)
 
 
 def find_summaries(items: Any) -> Json:
@@ -110,57 +142,6 @@ def find_summaries(items: Any) -> Json:
         for item in filter(is_reasoning, objects(items))
     }
     return {item_id: fields for item_id, fields in summaries.items() if item_id and fields}
-
-
-def response_as_shown(
-    response: Json,
-    display: Display,
-    fields: Json,
-    summaries: ShownSummaries,
-    profile: Profile | None,
-    *,
-    drops: DropCount | None = None,
-) -> Json | None:
-    """Return upstream's response as its client was shown it; None if it cannot be read."""
-    if not isinstance(response.get("output"), list):
-        return None
-    is_raw = profile is not None and summary_is_raw(profile, display)
-    response = rename_raw_summary_in_response(response, always=is_raw)
-    if profile is not None and display.hides_raw:
-        response = ResponsesRebuilder({}, drops).rebuild_response(response)
-        output = hide_thinking(response["output"], profile, display.hidden, is_output=True)
-        response = {**response, "output": output}
-    style = as_object(response.get("reasoning")).get("summary")
-    shown = snapshot(response, replace(display, style=style))
-    if not display.show_summary:
-        return {**shown, **{key: fields[key] for key in ECHOED if key in fields}}
-    return {
-        **shown,
-        **fields,
-        "output": [_with_summary(item, summaries) for item in shown["output"]],
-    }
-
-
-def items_as_shown(
-    body: Json,
-    display: Display,
-    summaries: ShownSummaries,
-    profile: Profile | None,
-    *,
-    drops: DropCount | None = None,
-) -> Json | None:
-    """Return a list of items as they were shown; None if it cannot be read."""
-    if not isinstance(body.get("data"), list):
-        return None
-    if profile is not None and display.hides_raw:
-        body = ITEM_LIST(body, drops or DropCount())
-        data = hide_thinking(body["data"], profile, display.hidden, is_output=False)
-        body = {**body, "data": data}
-    is_raw = profile is not None and summary_is_raw(profile, display)
-    shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
-    if display.show_summary:
-        shown = [_with_summary(item, summaries) for item in shown]
-    return {**body, "data": shown}
 
 
 def _item_as_shown(item: Any, display: Display, *, is_raw: bool) -> Any:
