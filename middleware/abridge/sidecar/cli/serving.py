@@ -63,7 +63,8 @@ def _run(settings: Settings, origin: SettingsOrigin) -> int:
     print_line = _log_line if settings.log.format == "json" else partial(click.echo, err=True)
     if server.workers > 1:
         return run(supervise(settings, origin, listener, admin_listener, announce))
-    run(serve_app(app, origin, listener, admin_listener, announce))
+    with exporting_spans(settings):
+        run(serve_app(app, origin, listener, admin_listener, announce))
     return 0
 
 

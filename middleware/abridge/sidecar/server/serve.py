@@ -27,7 +27,6 @@ from abridge.config.loading import SettingsOrigin
 from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings, ServerSettings
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN
-from abridge.observability.tracing import exporting_spans
 from abridge.sidecar.admin import AdminEndpoints
 from abridge.sidecar.app import Abridge
 from abridge.sidecar.proxy.calls import log_in_one_line
@@ -151,22 +150,11 @@ async def serve(
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
-    """Serve until a signal comes and all requests are drained. Raises SettingsError.
+    """Serve until a signal comes and all requests are drained.
 
     `origin` is where the app's settings are read again; `announce` is called once the servers are
     about to accept.
     """
-    with exporting_spans(app.settings):
-        await _serve(app, origin, listener, admin_listener, announce)
-
-
-async def _serve(
-    app: Abridge,
-    origin: SettingsOrigin,
-    listener: socket.socket,
-    admin_listener: socket.socket | None,
-    announce: Callable[[], None],
-) -> None:
     settings, reloader = app.settings, Reloader(app, origin)
     logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
     limits = fit_open_files(settings.limits, settings.summarizer.max_in_flight)

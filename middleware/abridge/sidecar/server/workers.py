@@ -42,6 +42,7 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, Metrics, exposed_registry
+from abridge.observability.tracing import exporting_spans
 from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.app import Abridge, create_app
 from abridge.sidecar.server.browser_guard import BrowserGuard
@@ -143,7 +144,8 @@ class WorkerServer(uvicorn.Server):
         except SettingsError as error:
             _log.critical("%s", error)
             sys.exit(STARTUP_FAILURE)
-        run(serve(app, self._origin, listener, None, self._mark_started))
+        with exporting_spans(app.settings):
+            run(serve(app, self._origin, listener, None, self._mark_started))
 
     def _create_app(self) -> Abridge:
         """Create the app as the settings are by now, or else as they were at the start: one that
