@@ -136,7 +136,8 @@ class RequestCycle(RequestResponseCycle):
                 self._note_framing(name, value)
         if not (self.keep_alive or any(map(_closes, headers))):
             headers.append((b"connection", b"close"))
-        if self.chunked_encoding is None and not self._is_bodiless(start["status"]):
+        is_bodiless = start["status"] in (204, 304) or self.scope["method"] == "HEAD"
+        if self.chunked_encoding is None and not is_bodiless:
             self.chunked_encoding = True
             headers.append((b"transfer-encoding", b"chunked"))
         lines = [STATUS_LINE[start["status"]], *map(b": ".join, headers), b"", b""]
@@ -151,9 +152,6 @@ class RequestCycle(RequestResponseCycle):
             self.chunked_encoding = True
         elif _closes((name, value)):
             self.keep_alive = False
-
-    def _is_bodiless(self, status: int) -> bool:
-        return status in (204, 304) or self.scope["method"] == "HEAD"
 
     def _send_body(self, body: bytes, *, more: bool, head: bytes = b"") -> None:
         if self.scope["method"] == "HEAD":
