@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -206,10 +207,6 @@ def websocket_factory(
     """Return what makes the protocols of one server, which share a budget."""
     share = max(limits.body, int(limits.bodies * limits.client_share))
     incomplete = ClientShares(limits.bodies, share)
-
-    def make(*args: Any, **kwargs: Any) -> WebSocketProtocol:
-        return WebSocketProtocol(
-            *args, limits=limits, incomplete=incomplete, count_refusal=count_refusal, **kwargs
-        )
-
-    return make
+    return partial(
+        WebSocketProtocol, limits=limits, incomplete=incomplete, count_refusal=count_refusal
+    )
