@@ -12,7 +12,7 @@ from abridge.apis.credentials import Header
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.errors import RequestError
-from abridge.http.asgi import json_start, request_paths
+from abridge.http.asgi import request_paths
 from abridge.http.transport import HttpResponse
 from abridge.observability.record import RECORD, Record, new_request_id
 from abridge.pipeline.answers.error_writer import ErrorWriter
@@ -33,12 +33,6 @@ def error_response(
 def retry_later_response(scope: Scope, code: str, message: str) -> HttpResponse:
     """Return an error that asks the client to retry."""
     return error_response(scope, 503, code, message, [(b"retry-after", b"1")])
-
-
-def json_response(status: int, body: bytes, headers: Iterable[Header] = ()) -> HttpResponse:
-    """Return a response of JSON that is made here."""
-    start = json_start(status, body, headers)
-    return HttpResponse(status, start["headers"], httpx.ByteStream(body))
 
 
 def _find_api(scope: Scope, record: Record | None) -> Api:

@@ -14,6 +14,7 @@ from abridge.apis.gemini.api import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep
+from abridge.http.asgi import json_start
 from abridge.http.transport import HttpResponse
 from abridge.sidecar.proxy.calls import (
     TRANSPORT_ERRORS,
@@ -21,7 +22,7 @@ from abridge.sidecar.proxy.calls import (
     classify_failure,
     log_failure,
 )
-from abridge.sidecar.proxy.errors import error_response, json_response
+from abridge.sidecar.proxy.errors import error_response
 from abridge.sidecar.proxy.targets import UpstreamTarget
 
 Listing: TypeAlias = list[tuple[str, bytes]]
@@ -54,7 +55,8 @@ async def join_models(
     if not lists:
         return error_response(scope, 502, "upstream_unreachable", "No upstream listed its models.")
     content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists))
-    return json_response(200, content)
+    start = json_start(200, content)
+    return HttpResponse(200, start["headers"], httpx.ByteStream(content))
 
 
 async def _list_models(
