@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from abridge.http.connections import READ_BUFFER
 from abridge.http.transport import Transport
 from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
 from tests.support.servers import Peer, listen, soon, stalled, until
@@ -180,6 +181,26 @@ async def test_upstream_is_not_read_faster_than_its_reader_reads(transport: Tran
         response = await transport.handle_async_request(get(server.url))
         assert await stalled(lambda: sent) < blocks // 2
         assert len(await soon(read_body(response))) == len(block) * blocks
+
+
+async def test_what_was_received_is_read_after_a_cut_while_reading_was_paused(
+    transport: Transport,
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED + chunk(b"x" * 4 * READ_BUFFER))
+        await peer.left()
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(get(server.url))
+        (link,) = connections_in_use(transport)
+        await until(lambda: link.unread_bytes > READ_BUFFER)
+        link.transport.abort()
+        await soon(link.closed)
+        body = iter_chunks(response)
+        assert len(await anext(body)) > READ_BUFFER
+        with pytest.raises(httpx.RemoteProtocolError):
+            await anext(body)
 
 
 async def test_closing_unread_is_noticed_upstream(transport: Transport) -> None:
