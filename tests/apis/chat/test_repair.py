@@ -119,6 +119,30 @@ def test_usage_before_the_answer_is_passed_on() -> None:
     assert pipeline.end.usage.total == 1
 
 
+@pytest.mark.parametrize("expose", ["both", "summary"])
+@pytest.mark.parametrize("finish", [[chunk({}, finish="stop")], []], ids=["finish", "no finish"])
+def test_usage_beside_an_earlier_delta_is_in_the_last_chunk(
+    expose: Exposure, finish: list[bytes]
+) -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    thought = chunk({"role": "assistant", "reasoning_content": THOUGHT})
+    for delta in ({"content": "So."}, {"role": "assistant", "content": ""}):
+        stream = [thought, chunk({"content": "So."}), chunk(delta, usage=usage), *finish, DONE]
+        last = check_chat(chat(expose=expose).stream(b"".join(stream))).chunks[-1]
+        assert last["usage"]["reasoning_summary"]["total_tokens"] == 15
+        assert last["usage"]["total_tokens"] == 18
+
+
+def test_usage_that_is_reported_again_is_not_repeated() -> None:
+    """A server may tell the figures so far with every chunk."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
+    later = chunk({}, finish="stop", usage={**usage, "completion_tokens": 2, "total_tokens": 3})
+    stream = [chunk({"role": "assistant", "content": "So."}, usage=usage), later, DONE]
+    seen = check_chat(chat().stream(b"".join(stream)))
+    reported = [each["usage"]["total_tokens"] for each in seen.chunks if each.get("usage")]
+    assert reported == [1, 3]
+
+
 def test_frames_that_are_no_chunks_are_left_alone() -> None:
     """Azure's filter results come with an empty `object`, by which strict clients know them."""
     prelude = frame(

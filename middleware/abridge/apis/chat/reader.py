@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import is_, is_not
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -169,6 +170,9 @@ class ChatReader:
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
+        self._unfinished_usage: Any = None
+        """That of a choice that had not finished. It is repeated at the end if none follows: SDKs
+        keep what the last chunk has."""
         self._started = False
         self._failed = False
         self._ended = False
@@ -350,7 +354,8 @@ class ChatReader:
         self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         choices = objects(chunk.get("choices"))
-        usage = CHAT_USAGE.read(chunk["usage"]) if chunk.get("usage") else None
+        chunk, frame = self._repeat_usage(chunk, frame)
+        usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         events: list[Event] = []
@@ -476,6 +481,19 @@ class ChatReader:
         finished = {lane for lane, reader in self._choices.items() if reader.finished}
         return self._choices.keys() | map(get_index, choices) <= finishing | finished
 
+    def _repeat_usage(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+        """Return the chunk that finishes the last choice with the usage that came beside an earlier
+        one, if it has none; any other as it is."""
+        if chunk.get("usage"):
+            self._unfinished_usage = chunk["usage"]
+        elif self._unfinished_usage and self._is_last(objects(chunk.get("choices"))):
+            chunk, frame = {**chunk, "usage": self._unfinished_usage}, None
+        else:
+            return chunk, frame
+        if self._is_last(objects(chunk.get("choices"))):
+            self._unfinished_usage = None
+        return chunk, frame
+
     def _release_usage(self) -> list[Event]:
         """Read the chunk with usage that came too early, if there is one.
 
@@ -505,12 +523,14 @@ class ChatReader:
         if None in reasons:
             self._failed = True
             return [ErrorReported(None, None, UNFINISHED)]
-        self.faults += bool(reasons)
-        events: list[Event] = []
-        for reader, reason in zip(unfinished, reasons, strict=True):
-            finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
-            events += self._read_choice(reader, finish)
-        return self._make_frames(events, get_header(self._last_chunk), None)
+        if not reasons:
+            return []
+        self.faults += 1
+        finishes: list[Json] = [
+            {"index": reader.lane, "delta": {}, "finish_reason": reason}
+            for reader, reason in zip(unfinished, reasons, strict=True)
+        ]
+        return self._read_choices({**get_header(self._last_chunk), "choices": finishes}, None)
 
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
