@@ -150,6 +150,15 @@ class TestOrder:
             name for name, _ in frames_of(b"".join(frames))
         ]
 
+    @pytest.mark.parametrize("expose", ["raw", "auto", "summary", "none"])
+    @pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"input_tokens": 11}}])
+    def test_a_stop_without_output_tokens_has_those_that_are_known(
+        self, expose: Exposure, usage: dict[str, Any]
+    ) -> None:
+        stopped = event("message_delta", delta={"stop_reason": "end_turn"}, **usage)
+        answer = said(begin(), TEXT, stopped, event("message_stop"), expose=expose)
+        assert answer.usage["output_tokens"] == 1
+
     def test_nothing_follows_the_end(self) -> None:
         assert said(begin(), TEXT, *end(), TEXT, *end()).text == "So it is."
 

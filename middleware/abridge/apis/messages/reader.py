@@ -409,6 +409,11 @@ class MessagesReader:
 
     def _on_message_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         self._usage = merge_usage(self._usage, event.get("usage"))
+        usage = as_object(event.get("usage"))
+        if usage.get("output_tokens") is None:  # SDKs read it
+            known = self._usage.get("output_tokens") or 0
+            event = {**event, "usage": {**usage, "output_tokens": known}}
+            frame = frame and encode_event("message_delta", event)
         if self._stop.take(event, frame or self._make_frame("message_delta", event)):
             return self._ensure_started()
         if not self._carries_frames:
