@@ -445,3 +445,34 @@ def test_a_sequence_number_in_a_tools_schema_does_not_pass_for_the_events(schema
     seen = check_responses(responses().stream(b"".join(bare)))
     assert seen.response["output"] == [tools]
     assert seen.items[0].done == tools
+
+
+class TestItemsThatOnlyTheEndHas:
+    """Gateways that wrap a whole response as a stream send only its last event."""
+
+    def test_they_are_streamed_with_summaries(self) -> None:
+        created, *_, completed = events()
+        _, seen = run([created, completed])
+        assert [item["type"] for item in seen.response["output"]] == [
+            item["type"] for item in OUTPUT
+        ]
+        assert summaries(seen) == [["Of: First I think."], ["Of: Then I think again."]]
+        assert seen.items[3].contents[0].text == "So."
+
+    def test_they_are_hidden_as_others_are(self) -> None:
+        _, seen = run([events()[-1]], expose="summary")
+        assert summaries(seen) == [["Of: First I think."], ["Of: Then I think again."]]
+        assert "First I think" not in json.dumps(seen.events).replace("Of: First I think.", "")
+
+    def test_beside_streamed_ones_they_stand_in_the_end_alone(self) -> None:
+        streamed = events(OUTPUT[3:])
+        streamed[-1]["response"]["output"] = OUTPUT
+        added = [item for item in streamed if item["type"] == "response.output_item.added"]
+        out = responses(write=text_of).stream(b"".join(numbered(*streamed)))
+        assert out.count(b"response.output_item.added") == 2 * len(added)  # in event and data
+
+    def test_an_error_in_their_place_fails(self) -> None:
+        broken = {"type": "response.completed", "response": {"error": {"message": "Out of order."}}}
+        _, seen = run([CREATED, broken])
+        assert seen.terminal is not None
+        assert seen.terminal["type"] == "response.failed"

@@ -1017,10 +1017,14 @@ class OutputItems:
         return [item for item in self._items.values() if item.is_open]
 
     @property
+    def is_empty(self) -> bool:
+        return not self._items
+
+    @property
     def has_open_part(self) -> bool:
         """Return whether upstream has not ended all its items, or begun none."""
         items = self._items.values()
-        return not items or any(item.is_open or item.is_closed_early for item in items)
+        return self.is_empty or any(item.is_open or item.is_closed_early for item in items)
 
     def store_done(self, item: OutputItem, done: Json) -> None:
         """Store an item as it is at its end, if there is room."""

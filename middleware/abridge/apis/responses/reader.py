@@ -397,6 +397,9 @@ class ResponsesReader:
         return [ErrorReported(None, frame, self._error)]
 
     def _on_end(self, event: Json, frame: bytes | None) -> list[Event]:
+        error = self._error_in(as_object(event.get("response")))
+        if error and self._output.is_empty and event["type"] == "response.completed":
+            return self.end(error)
         self._ended = True
         event, frame = self._lifecycle.repair(event, frame)
         event_type, response = event["type"], event["response"]
@@ -558,8 +561,13 @@ class ItemReader:
         return events if self._texts is None else self._texts.take(events)
 
     def finish(self, status: str, output: Any) -> list[Event]:
-        """Close the open items at the end of the response, as its `output` has them."""
+        """Close the open items at the end of the response, as its `output` has them. If none was
+        streamed, as gateways do that only wrap a whole response, all are streamed here."""
         left, events = self._output.all_open, list[Event]()
+        if self.keeps_order and self._output.is_empty:
+            for index, whole in enumerate(objects(output)):
+                done: Json = {"output_index": index, "item": whole}
+                events += self.read(ITEM_DONE, done, self._make_frame(ITEM_DONE, done))
         finals = self._output.find_finals(output) if left else {}
         for item in left:
             if item.is_open and (item.is_reasoning or self.keeps_order):
