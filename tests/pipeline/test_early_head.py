@@ -11,6 +11,13 @@ import pytest
 from starlette.types import ASGIApp
 
 from abridge.pipeline.client import Client
+from tests.end_to_end.translation.turn import (
+    ALL_UPSTREAMS,
+    TOOL,
+    WORDS,
+    answer,
+    read_answer,
+)
 from tests.pipeline.test_renaming import PATHS, answer_of, body_of
 from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_chat
@@ -114,9 +121,36 @@ async def test_an_application_that_fails_late_ends_the_stream_with_an_error(clie
 
 
 @APIS
-async def test_an_answer_that_is_no_stream_is_an_error(client: str) -> None:
-    late = await answered_late(client, answer_of(client, stream=False))
-    assert told_error(client, late)["status"] == 502
+@pytest.mark.parametrize("calls", [False, True], ids=["text", "calls"])
+@pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
+async def test_a_whole_answer_is_told_in_the_stream(
+    client: str, upstream: str, *, calls: bool
+) -> None:
+    tables = {"upstreams": [{"base_url": "http://upstream.test/v1", "api": upstream}]}
+    whole = answer(upstream, stream=False, calls=calls)
+    body = json.loads(b"".join(whole.steps))
+    spread = replace(whole, steps=[json.dumps(body, indent=1).encode()])
+    late = await answered_late(client, spread, form="sidecar", **tables)
+    late.sent[1:] = [{"type": "http.response.body", "body": without_keep_alives(late)}]
+    read = read_answer(client, late, stream=True)
+    assert read.text == WORDS
+    assert [name for name, _ in read.calls] == ([TOOL] if calls else [])
+    assert b"**Adding up**" in late.data
+
+
+@APIS
+async def test_a_whole_answer_that_is_an_error_is_told_as_one(client: str) -> None:
+    error = {"type": "error", "error": {"type": "api_error", "message": "Out of order."}}
+    late = await answered_late(client, Answer.json(error))
+    assert b"Out of order." in late.data
+    assert b"completed" not in late.data
+    assert b"message_stop" not in late.data
+
+
+@APIS
+async def test_an_answer_that_is_neither_is_an_error(client: str) -> None:
+    page = Answer([b"<p>Hi</p>"], headers={"content-type": "text/html"})
+    assert told_error(client, await answered_late(client, page))["status"] == 502
 
 
 async def test_keep_alives_go_on_until_upstream_answers(monkeypatch: pytest.MonkeyPatch) -> None:

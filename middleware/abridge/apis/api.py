@@ -165,6 +165,8 @@ class UpstreamApi:
     requires_reasoning: bool = False
     """It refuses calls, while they are answered, without the reasoning before them."""
     stream_path: str = ""  # as `path`, for an answer that streams, if that is another
+    whole_in_stream: tuple[bytes, bytes] = (b"data: ", b"\n\n")
+    """What makes a stream of a whole answer, before and after it. Its reader reads that, too."""
 
     @property
     def names_model_in_path(self) -> bool:

@@ -140,8 +140,9 @@ class SummarySettings(Table):
     """How long the answer may wait for its summary."""
     early_head: Seconds = 0.0
     """How long to wait for upstream's status and headers before a client whose stream is rewritten
-    gets Abridge's own, and then keep-alives. Upstream's headers are then lost, and a later error
-    arrives in the stream. 0: always wait for upstream."""
+    gets Abridge's own, and then keep-alives. Upstream's headers are then lost, a later error
+    arrives in the stream, and so does an answer that upstream sends whole. 0: always wait for
+    upstream."""
     status: bool = False
     """Whether a stream also sends each title as soon as it is written, for a client's status line.
     It is in `x_abridge.status` of a chunk without choices, of a `ping`, or of

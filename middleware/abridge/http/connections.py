@@ -192,7 +192,7 @@ class UpstreamConnection(asyncio.Protocol):
         return self._take_all(response) if response.is_complete else None
 
     def _take_all(self, response: ResponseParser) -> bytes:
-        if self._is_paused and self.is_open:
+        if self._is_paused:
             self._is_paused = False
             self.transport.resume_reading()
         return response.take()

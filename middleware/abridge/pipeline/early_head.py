@@ -19,10 +19,7 @@ from abridge.http.asgi import EVENT_STREAM, find_write_at_once, get_header, medi
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.answers.stream import KEEP_ALIVE
 from abridge.pipeline.client import Client
-from abridge.pipeline.exchange import error_of
-
-EARLY_HEAD = "abridge.early_head"
-"""Scope key of a request's `EarlyHead`; None where there is none."""
+from abridge.pipeline.exchange import EARLY_HEAD, error_of
 
 MAX_ERROR_BYTES = 256 << 10
 """What is kept of the body of an error, until it is told in the stream."""
@@ -54,6 +51,11 @@ class EarlyHead:
         if was_waiting and self._is_sent and isinstance(error, Exception):
             told = error_of(error)
             await self._tell(*self._errors.write(told.message, 502, code=told.code))
+
+    @property
+    def promises_stream(self) -> bool:
+        """The stream was begun, or may be at any time."""
+        return self._is_sent or self._waiting is not None
 
     def wait(self, seconds: float) -> None:
         """Send the head after so many seconds, unless an answer has begun by then."""

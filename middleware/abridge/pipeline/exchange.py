@@ -29,13 +29,16 @@ from abridge.http.asgi import (
 from abridge.observability.record import BACKGROUND, CANCELLED, SHUTTING_DOWN, cancellation_cause
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.pipeline.answers.stream import StreamAnswer
+from abridge.pipeline.answers.stream import StreamAnswer, UnfoldedAnswer
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
 from abridge.pipeline.answers.whole import WholeAnswer
 from abridge.pipeline.client import Client, Clock
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
 from abridge.work import LIGHT_BYTES, Work
+
+EARLY_HEAD = "abridge.early_head"
+"""Scope key of a request's `EarlyHead`; None where there is none."""
 
 APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while answering.")
 
@@ -67,12 +70,14 @@ class Exchange:
         self._answer_bytes = 0
         self._body_complete = False
         self._is_alone = False  # nobody waits for signs of life
+        self._early_head: Any = None
 
     async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
         """Answer the request. Re-raises the application's exception once the client has its
         answer."""
         self._client.receive.body = body
         self._is_alone = bool(scope.get(BACKGROUND))
+        self._early_head = scope.get(EARLY_HEAD)
         failure: Exception | None = None
         try:
             async with _RequestTasks() as tasks:
@@ -165,7 +170,8 @@ class Exchange:
     # The answer
 
     def _begin_answer(self, start: Message) -> None:
-        self._answer = _choose_answer(start, self._context)
+        streams = self._early_head is not None and self._early_head.promises_stream
+        self._answer = _choose_answer(start, self._context, streams=streams)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         if not self._is_alone:
             self._client.keep_alive = self._answer.keep_alive
@@ -306,8 +312,9 @@ def error_of(failure: Exception) -> ErrorDetail:
     return APPLICATION_FAILED
 
 
-def _choose_answer(start: Message, context: AnswerContext) -> Answer:
-    """Return the answer for this `http.response.start`."""
+def _choose_answer(start: Message, context: AnswerContext, *, streams: bool) -> Answer:
+    """Return the answer for this `http.response.start`; `streams` if the client was promised a
+    stream."""
     start = without_trailers(with_header_list(start))
     headers = start["headers"]
     content_type = media_type(headers)
@@ -321,7 +328,7 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
             if context.plan.hide_unread
             else PassedAnswer(start, context.client)
         )
-    answer = StreamAnswer if is_stream else WholeAnswer
+    answer = StreamAnswer if is_stream else UnfoldedAnswer if streams else WholeAnswer
     return answer(start, context, decoder_for(headers, context.plan.event_limit))
 
 

@@ -33,4 +33,8 @@ INTERACTIONS = UpstreamApi(
     headers={"api-revision": "2026-05-20"},  # as google-genai sends it: that with steps
     key_header="x-goog-api-key",
     requires_reasoning=True,
+    whole_in_stream=(
+        b'data: {"event_type": "interaction.completed", "interaction": ',
+        b"}\n\n",
+    ),
 )

@@ -71,6 +71,10 @@ MESSAGES = Api(
         header_prefix="anthropic-",
         query_names=frozenset({"beta"}),  # of the SDKs' beta resource
         requires_reasoning=True,
+        whole_in_stream=(
+            b'data: {"type": "message_start", "message": ',
+            b'}\n\ndata: {"type": "message_stop"}\n\n',
+        ),
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,

@@ -344,6 +344,8 @@ class MessagesReader:
             handled = (self._handle(one, None) for one in unfolded if not self._ended)
             return [made for events in handled for made in events]
         message = event.get("message")
+        if as_object(message).get("type") == "error":  # a whole answer that is an error
+            return self._on_error(as_object(message), None)
         message_id = string(as_object(message).get("id"))
         if not self._started:
             self._message_id = message_id

@@ -59,6 +59,7 @@ RESPONSES = Api(
         write_request=write_request,
         read_error=read_error,
         stores_responses=True,
+        whole_in_stream=(b'data: {"type": "response.completed", "response": ', b"}\n\n"),
     ),
     fallbacks=("chat",),
 )

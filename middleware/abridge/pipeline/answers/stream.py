@@ -16,7 +16,7 @@ from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
-from abridge.http.asgi import BODY_HEADERS, drop_headers
+from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.work import Work, in_turns
 
@@ -242,3 +242,27 @@ class StreamAnswer(Answer):
     def _close_when_done(self) -> None:
         if self.passed_ok is None and self._runner.sequencer.done:
             self._client.close()
+
+
+class UnfoldedAnswer(StreamAnswer):
+    """Rewrite a whole answer as the stream that its client was promised.
+
+    It is read as a stream of one event: a line, which JSON is once it has no line breaks.
+    """
+
+    def __init__(
+        self, start: Message, context: AnswerContext, decode: Callable[[bytes], bytes]
+    ) -> None:
+        headers = drop_headers(start["headers"], (b"content-type",))
+        headers.append((b"content-type", EVENT_STREAM))
+        super().__init__({**start, "status": 200, "headers": headers}, context, decode)
+        self._decode = lambda data: decode(data).translate(None, b"\r\n")
+        errors = context.plan.errors
+        before, self._after = (errors.upstream or errors.api.upstream).whole_in_stream
+        self._decoder.feed(before)
+
+    async def end(self, error: ErrorDetail | None = None) -> None:
+        if error is None:
+            self._decode = bytes
+            self.feed(self._after)
+        await super().end(error)
