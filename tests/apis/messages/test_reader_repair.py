@@ -116,6 +116,18 @@ class TestContentInStarts:
         assert answer.blocks[0]["signature"] == "c2ln"
 
 
+class TestRepetition:
+    def test_a_call_whose_start_is_repeated_is_one_call(self) -> None:
+        arguments = delta(0, "input_json", partial_json='{"a":1}')
+        answer = said(begin(), start(0, LOOK), start(0, LOOK), arguments, stop(0), *end())
+        assert shape(answer) == [("tool_use", {"a": 1})]
+
+    def test_another_call_under_the_index_of_an_open_one_is_another(self) -> None:
+        other = {**LOOK, "id": "toolu_1"}
+        answer = said(begin(), start(0, LOOK), start(0, other), stop(0), *end())
+        assert [call["id"] for call in answer.calls] == ["toolu_0", "toolu_1"]
+
+
 class TestOrder:
     @pytest.mark.parametrize("order", sorted(set(permutations("aabb"))))
     def test_calls_that_alternate_follow_each_other(self, order: tuple[str, ...]) -> None:

@@ -481,6 +481,12 @@ class AnswerBlocks:
         block = self._by_index.get(_known_index(index))
         return None if block is None or block.is_void else block
 
+    def has_begun(self, index: object, content_block: Json) -> bool:
+        """Return whether a block is open that began with just this, its id among it."""
+        block = self.find(index)
+        same = block is not None and not block.is_stopped and block.content_block == content_block
+        return same and bool(content_block.get("id"))
+
     def open(self, index: object, content_block: Json, frame: bytes | None) -> list[Event]:
         """Open a block, in the place of one that is still open under its index."""
         previous = self.find(index)

@@ -374,7 +374,7 @@ class MessagesReader:
     def _on_block_start(self, event: Json, frame: bytes | None) -> list[Event]:
         content_block, index = event.get("content_block"), event.get("index")
         self._stop.is_last_word = False
-        if not isinstance(content_block, dict):
+        if not isinstance(content_block, dict) or self._blocks.has_begun(index, content_block):
             return self._count_fault()
         return [*self._ensure_started(), *self._blocks.open(index, content_block, frame)]
 
