@@ -135,6 +135,8 @@ class TestContinuation:
             warm = await client.ask(generate=False, input="First")
             assert warm.kinds == ["response.created", "response.in_progress", "response.completed"]
             assert upstream.requests == []
+            details = warm.response["usage"]["input_tokens_details"]
+            assert details == {"cached_tokens": 0, "cache_write_tokens": 0}
             await client.ask(previous_response_id=warm.response["id"], input="Second")
         assert [it["content"] for it in upstream.requests[0].json["messages"]] == [
             "First",

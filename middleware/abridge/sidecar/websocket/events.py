@@ -17,7 +17,9 @@ from abridge.apis.api import ApiError
 from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.writer import new_response
+from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
+from abridge.core.usage import Tokens
 from abridge.errors import RequestError
 from abridge.sidecar.websocket.steering import STEER, Steer
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
@@ -173,13 +175,7 @@ def with_stream_id(event: bytes, stream_id: str | None) -> bytes:
 def warm_up_events(create: Create, response_id: str, created: int) -> list[bytes]:
     """Write the answer to a request that wants no output: its response can be continued."""
     response = new_response(create.fields, created, response_id)
-    usage = {
-        "input_tokens": 0,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 0,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 0,
-    }
+    usage = RESPONSES_USAGE.write(Tokens())
     done = {**response, "status": "completed", "completed_at": created, "usage": usage}
     steps = (("created", response), ("in_progress", response), ("completed", done))
     return [
