@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from abridge.summarizers.extractive.titles import lexicon as does
-from abridge.summarizers.extractive.titles.drafts import CLAUSES, Draft, Kind
+from abridge.summarizers.extractive.titles.drafts import Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import lexicon
 from abridge.summarizers.extractive.titles.phrases import ROOM, Words
 from abridge.summarizers.extractive.titles.questions import PAST
@@ -141,26 +141,23 @@ _ASKS_NOTHING = words_of("about if i we but else")  # after a word like "what"
 
 
 class EnglishReader:
-    """Finds the titles that a sentence may give, of the kinds that are wanted."""
+    """Finds the titles that a sentence may give."""
 
-    def __init__(self, words: Words, wanted: Collection[Kind]) -> None:
-        self._words, self._wanted = words, wanted
+    def __init__(self, words: Words) -> None:
+        self._words = words
 
     def read(self) -> Iterator[Draft]:
         words = self._words
-        rows = [row for row in _READERS if not row[1].isdisjoint(self._wanted)]
         for at, kind in enumerate(words.kinds):
-            for triggers, _, read in rows:
+            for triggers, read in _READERS:
                 if kind & triggers:
                     yield from read(self, at)
-        if not CLAUSES.isdisjoint(self._wanted):
-            for at in words.starts():
-                yield from self._read_clause(at)
+        for at in words.starts():
+            yield from self._read_clause(at)
 
     def _made(self, kind: Kind, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
-        if kind in self._wanted:
-            for end in ends:
-                yield Draft(kind, form, self._words, start, end)
+        for end in ends:
+            yield Draft(kind, form, self._words, start, end)
 
     def _ends_of_thing(self, start: int) -> Iterator[int]:
         """Yield the ends of a phrase, or of a question that is an object."""
@@ -292,10 +289,10 @@ def _gerund(verb: str) -> str:
 
 
 _Read = Callable[[EnglishReader, int], Iterator[Draft]]
-_READERS: tuple[tuple[int, frozenset[Kind], _Read], ...] = (
-    (does.VERB | does.GERUND, frozenset({"task", "intent", "doing"}), EnglishReader.read_verb),
-    (does.ASKING, frozenset({"asked", "question"}), EnglishReader.read_question),
-    (does.TOPICAL, frozenset({"topic", "task"}), EnglishReader.read_topic),
-    (does.LINK, frozenset({"place"}), EnglishReader.read_place),
+_READERS: tuple[tuple[int, _Read], ...] = (
+    (does.VERB | does.GERUND, EnglishReader.read_verb),
+    (does.ASKING, EnglishReader.read_question),
+    (does.TOPICAL, EnglishReader.read_topic),
+    (does.LINK, EnglishReader.read_place),
 )
-"""What words may give titles, of which kinds, and how they are read."""
+"""What words may give titles, and how they are read."""

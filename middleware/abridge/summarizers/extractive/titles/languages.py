@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from abridge.core.language import likely_language
 from abridge.summarizers.extractive.titles import asian, european
-from abridge.summarizers.extractive.titles.drafts import Draft, Kind
+from abridge.summarizers.extractive.titles.drafts import Draft
 from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishReader
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import Words
@@ -25,17 +25,15 @@ class Language(NamedTuple):
     goes_on: str = ""  # says of a title that a stretch goes on with it
     patterns: tuple[Pattern, ...] = ()  # of a language that is not read word by word
 
-    def read(self, text: str, names: frozenset[str], wanted: Collection[Kind]) -> Iterator[Draft]:
-        """Yield the titles of wanted kinds that a sentence gives. `names` are those that its
-        passage has."""
+    def read(self, text: str, names: frozenset[str]) -> Iterator[Draft]:
+        """Yield the titles that a sentence gives. `names` are those that its passage has."""
         if self is LANGUAGES["en"]:
-            yield from EnglishReader(Words(text, ENGLISH, names), wanted).read()
+            yield from EnglishReader(Words(text, ENGLISH, names)).read()
             return
         lowered = text.lower()
         lowered = lowered if len(lowered) == len(text) else text
         for pattern in self.patterns:
-            if pattern.kind in wanted:
-                yield from pattern.read(text, lowered)
+            yield from pattern.read(text, lowered)
 
 
 def _language(last_resort: str, others: str, patterns: tuple[Pattern, ...] = ()) -> Language:

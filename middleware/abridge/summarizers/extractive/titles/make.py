@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from itertools import product
 from operator import itemgetter
 
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import is_presentable, title_key
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import copied, plain
-from abridge.summarizers.extractive.titles.rating import TURNS, Rating, TitleSource
+from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
 from abridge.summarizers.extractive.titles.topics import take_up
 
 MAX_SOURCES = 40  # sentences and headings that are read
@@ -78,10 +77,12 @@ def _best(
     """Return the best title that the sentences give and that is allowed, and its rate."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     best, most = "", LEAST
-    for kinds, source in product(TURNS, rating.ranked()):
-        if wanted := rating.wanted(source, kinds, most):
-            text = _MAIL.sub("\0", source.text) if "@" in source.text else source.text
-            for draft in language.read(plain(text), names, wanted):
+    for limit, source in rating.ranked():
+        if limit <= most:
+            break
+        text = _MAIL.sub("\0", source.text) if "@" in source.text else source.text
+        for draft in language.read(plain(text), names):
+            if rating.limit(draft.kind, source) > most:
                 rate = rating.rate(draft, source)
                 if rate > most and allow(draft.title):
                     best, most = draft.title, rate

@@ -7,6 +7,8 @@ a wrong one to 3 for one that tells exactly what its stretch is about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ KINDS: Mapping[Kind, float] = MappingProxyType({
     "place": 0.25, "result": 0.0, "concluded": -0.05, "stated": -0.3, "supposed": -0.1,
     "noun": -0.6, "again": 0.15,
 })  # fmt: skip
+BEST: tuple[Kind, ...] = ("asked", "concluded")  # of phrases, and of clauses
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
 CUT = -0.1  # for a phrase whose sentence goes on
@@ -32,13 +35,6 @@ HEADING = 1.3  # for the only heading, half for each of two
 SPREAD, SPREAD_FAR = 0.5, 0.45
 """For the share of all sentences that have one of its topic words, and two of them."""
 
-
-SELDOM_RATE = -0.2  # of a kind up to which it seldom makes the best title
-TURNS = tuple(
-    [kind for kind, rate in KINDS.items() if (rate > SELDOM_RATE) is is_strong]
-    for is_strong in (True, False)
-)
-"""The kinds that are looked for first, and those that seldom make it."""
 
 
 class TitleSource(NamedTuple):
@@ -68,42 +64,33 @@ class Rating:
             source: self._spread(found) for source, found in zip(sources, words, strict=True)
         }
 
-    def ranked(self) -> list[TitleSource]:
-        """Return the sentences, first those that may give the best titles; of two, the later."""
+    def ranked(self) -> list[tuple[float, TitleSource]]:
+        """Return the sentences with the most that a title of each may be rated, the best first; of
+        two, the later."""
+        rows = [(max(self.limit(kind, it) for kind in BEST), it) for it in self._most]
+        return sorted(rows, key=itemgetter(0))[::-1]
 
-        def most(source: TitleSource) -> float:
-            return self._most[source] + self._rate_source(source, is_clause=source.concludes)
-
-        return sorted(self._most, key=most)[::-1]
-
-    def wanted(self, source: TitleSource, kinds: Iterable[Kind], least: float) -> list[Kind]:
-        """Return the kinds of titles of a sentence that may be rated better than `least`."""
-        least -= self._most[source]
-        phrase = least - self._rate_source(source, is_clause=False)
-        clause = least - self._rate_source(source, is_clause=True)
-        return [
-            kind
-            for kind in kinds
-            if self._kinds[kind] > (clause if kind in CLAUSES else phrase)
-            and (source.is_told or kind not in FINDINGS)
-        ]
+    def limit(self, kind: Kind, source: TitleSource) -> float:
+        """Return the most that a title of a kind may be rated."""
+        return self._most[source] + self._kinds[kind] + self._rate_source(source, kind)
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
         kind = draft.kind
-        is_clause = kind in CLAUSES
         rate = self._kinds[kind] + self._spread(topic_words(draft.thing.lower()))
         rate += POINTING * draft.points
-        if is_clause:
+        if kind in CLAUSES:
             rate += CLAUSE_WORD * min(0, draft.size - ROOM)
         else:
             rate += CUT * draft.is_cut
-        return rate + (self._rate_source(source, is_clause=is_clause) if source else 0.0)
+        return rate + (self._rate_source(source, kind) if source else 0.0)
 
-    def _rate_source(self, source: TitleSource, *, is_clause: bool) -> float:
+    def _rate_source(self, source: TitleSource, kind: Kind) -> float:
+        if kind in FINDINGS and not source.is_told:
+            return -inf
         if source.headings:
             return HEADING / source.headings
-        if is_clause:
+        if kind in CLAUSES:
             return TOLD * source.is_told + CONCLUDING * source.concludes
         return self._beginning * source.begins
 
