@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.reading import Reading
+from abridge.summarizers.extractive.words import read_phrases
 
 LEADING_CHARS = 24  # of a sentence, in which a phrase begins that concludes; a third in Chinese
 
@@ -44,25 +45,19 @@ _PHRASES = r"""
     验证了|根本原因|したがって|よって|つまり|答えは|結局|ということ|わか(?:る|った|ります)|以上から;
     が正しい|따라서|그러므로|결론|결국|정답
 """
-"""Each has one group in angle brackets: `in <summary|short>`. It is looked for only in a sentence
-that holds one of these words, so most sentences are not searched at all. One without such a group
-is in a script without spaces, and looked for in these alone."""
-
-_WIDE = ""  # stands for the words of a script without spaces
+"""Each is looked for only in a sentence that holds one of its words (see `read_phrases`), so most
+sentences are not searched at all; those without one, in scripts without spaces alone."""
 
 
-def _read(phrases: str) -> Mapping[str, list[re.Pattern[str]]]:
-    """Return the patterns of phrases that semicolons separate, by the word that each holds."""
+def _by_word(phrases: str) -> Mapping[str, list[re.Pattern[str]]]:
     patterns = defaultdict[str, list[re.Pattern[str]]](list)
-    for phrase in map(str.strip, phrases.split(";")):
-        before, words, after = re.split("[<>]", phrase) if "<" in phrase else ("", _WIDE, phrase)
-        for word in words.split("|"):
-            start = rf"\b{before}{word}" if before else rf"{word}(?<!\w{word})"  # this is faster
-            patterns[word].append(lazy_compile(rf"{start}{after}(?!\w)" if word else after))
+    for before, word, after in read_phrases(phrases):
+        start = rf"\b{before}{word}" if before else rf"{word}(?<!\w{word})"  # this is faster
+        patterns[word].append(lazy_compile(rf"{start}{after}(?!\w)" if word else after))
     return patterns
 
 
-PATTERNS = _read(_PHRASES)
+PATTERNS = _by_word(_PHRASES)
 
 
 def concludes(read: Reading) -> bool:
@@ -70,7 +65,7 @@ def concludes(read: Reading) -> bool:
     if read.settles:
         return True
     most = LEADING_CHARS // 3 if read.wide else LEADING_CHARS
-    for word in (_WIDE,) if read.wide else PATTERNS.keys() & read.words:
+    for word in ("",) if read.wide else PATTERNS.keys() & read.words:
         for phrase in PATTERNS[word]:
             found = phrase.search(read.lower)
             if found and found.start() < most:

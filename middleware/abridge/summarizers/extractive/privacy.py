@@ -7,93 +7,51 @@ every doubt counts against a sentence, because one that is left out is missed by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from itertools import islice, pairwise
 
 from abridge.lazy_re import lazy_compile
+from abridge.summarizers.extractive.words import read_phrases
 
 MAX_KEPT = 8  # the most resolutions not to say something that are looked at in one text
 
-Rule = tuple[list[str], re.Pattern[str]]
-"""A kind of text that is private: hints, of which whatever the pattern finds holds one, and the
-pattern, both in small letters. To look for hints takes a tenth of the time."""
+_PHRASES = r"""
+    system[ -]?<prompt>; <system message|systemanweisung>; <prompt> (?:système|del sistema);
+    <developer>(?:['’]s)? (?:message|says|said|prompt|instruct); <ai assistant>s?\b; <as an ai>\b;
+    <assistants|agents> (?:must|should|have to|are to)\b;
+    <instruction>s? (?:say|state|are to|require|prohibit|tell|système);
+    (?:my|hidden|secret|initial|injected) <instruction>s?\b; <ignore|disregard|forget>
+    (?:all |any |the |my |your )*(?:previous|prior|above|earlier|safety|instructions);
+    (?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check|follow)
+    (?:the |our |my )?<policy|policies|guideline>s?\b; <disallowed>; laut (?:den )?<richtlinien>;
+    <policy|policies|guidelines> (?:check|say|state|violat|require|allow|prohibit|forbid);
+    (?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not
+    to|(?:^|i |we |you |[,:.\x3b] )(?:(?:do|will) not|(?:don|won|can)['’]t|cannot))(?: \w+){0,2}?
+    <mention|reveal|disclose|repeat|expos|leak|divulg>(?:ing|e)?\b;
+    \b(?:nicht|nie|keinesfalls)(?: \w+){0,2}? <erwähn|verrat|preisgeb|nenne|wiederhol>;
+    <passw|passphr|kennwort|mot de passe|contraseña>\w*\s*(?:ist?|lautet|[:=]|est?)\W*(?=\S*\d)\w;
+    (?:secret |access |api[ _-]?)<key|token>\s*(?:is|ist|[:=])\W*(?=\S*\d)\w; <code name|codename>;
+    \b<pin>\s*(?:is|ist|[:=])\W*\d; (?:discount|promo|voucher|access|security) <code>\b(?=.*\d);
+    <date of birth|geburtsdatum|date de naissance|fecha de nacimiento>; \b<dob|iban|ssn>\b;
+    (?:contract|account|card|passport|customer|member|tracking|social security|phone)
+    <number|no.>(?=\D{0,12}\d); (?:kunden|vertrags|konto|ausweis|versicherungs|telefon)<nummer>;
+    \b(?:seine|ihre|meine) <nummer>; \b(?:er|sie) <heißt>\b; \bich <heiße>\b; \bmein <name ist>\b;
+    \b(?:my|his|her|user['’]s|user) <name is>\b;
+    <系统提示|系統提示|提示词|系统消息|开发者消息|开发者指令|身份证|手机号|出生日期|名字叫>;
+    (?:根据|违反|按照)(?:内容|安全|使用)?<政策|准则|规定>; <密码>(?:是|为|：);
+    (?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}<提及|提到|透露|泄露|重复>;
+    <忽略>(?:之前|以上|上述); <システムプロンプト|システムメッセージ|ポリシー|ガイドラインに>;
+    <パスワードは|電話番号|生年月日|指示を無視>; 開発者<メッセージ|の指示>;
+    <言及|公開|明か|漏ら>(?:し|さ)(?:ない|ては);
+    <시스템 프롬프트|정책에|정책상|비밀번호는|전화번호|생년월일>
+"""
+"""The prompt, and orders that came in through a tool; the policies by which a model is allowed to
+answer; what it resolves not to say; passwords and codes; personal data. See `read_phrases`."""
 
-
-def _rule(hints: str, pattern: str) -> Rule:
-    return hints.split("|"), lazy_compile(pattern)
-
-
-RULES = (
-    _rule(  # the prompt, and orders that came in through a tool
-        "prompt|system m|developer|instruct|systemanw|assistant|as an ai|agents ",
-        r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
-        r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
-        r"|(?:assistants|agents) (?:must|should|have to|are to)\b"
-        r"|as an ai\b|instructions? (?:say|state|are to|require|prohibit|tell|système)|(?:my"
-        r"|hidden|secret|initial|injected) instructions?\b",
-    ),
-    _rule(
-        "ignore|disregard|forget",
-        r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*(?:previous|prior|above"
-        r"|earlier|safety|instructions)",
-    ),
-    _rule(  # the policies by which a model is allowed to answer
-        "polic|guideline|disallow|richtlinie",
-        r"(?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check"
-        r"|follow) (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
-        r"|laut (?:den )?richtlinien|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat"
-        r"|require|allow|prohibit|forbid)",
-    ),
-    _rule(  # what the model resolves not to say
-        "mention|reveal|disclose|repeat|expos|leak|divulg",
-        r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you |[,;:.] "
-        r")(?:do not|don['’]t|will not|won['’]t|can['’]t|cannot))(?: \w+){0,2}? (?:mention|reveal"
-        r"|disclose|repeat|expos|leak|divulg)(?:ing|e)?\b",
-    ),
-    _rule(
-        "erwähn|verrat|preisgeb|nenn|wiederhol",
-        r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}? (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b"
-        r"|wiederhol)",
-    ),
-    _rule(  # passwords and codes
-        "pass|kennwort|api|secret|token|contraseña|pin|code",
-        r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token|mot "
-        r"de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est|es)\s*[\"'`“]?(?=\S*\d)\S|code "
-        r"?name|(?:discount|promo|voucher|access|security) code\b(?=.*\d)",
-    ),
-    _rule(  # personal data
-        "birth|dob|geburts|naissance|nacimiento|iban|ssn",
-        r"date of birth|\bdob\b|geburtsdatum|date de naissance|fecha de nacimiento|\b(?:iban"
-        r"|ssn)\b",
-    ),
-    _rule(
-        "number| no.",
-        r"(?:contract|account|card|passport|customer|member|tracking|social security|phone) "
-        r"(?:number|no\.)(?=\D{0,12}\d)",
-    ),
-    _rule(
-        "nummer|heiß|name |name:",
-        r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer|\b(?:seine|ihre"
-        r"|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b|\b(?:my|his|her"
-        r"|user['’]s|user) name is\b",
-    ),
-    _rule(
-        "提示|消息|指令|政策|准则|规定|提|露|重复|密码|身份证|手机号|出生日期|名字叫|忽略",
-        r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)|(?:根据|违反|按照)(?:内容|安全"
-        r"|使用)?(?:政策|准则|规定)|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露"
-        r"|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)",
-    ),
-    _rule(
-        "プロンプト|メッセージ|指示|ポリシー|ガイドライン|ない|ては|番号|パスワード|生年月日",
-        r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー"
-        r"|ガイドラインに|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ|ては)|パスワードは"
-        r"|電話番号|生年月日|指示を無視",
-    ),
-    _rule(
-        "프롬프트|정책|비밀번호|전화번호|생년월일",
-        r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일",
-    ),
+RULES = tuple(
+    (word, lazy_compile(f"{before}{word}{after}")) for before, word, after in read_phrases(_PHRASES)
 )
+"""What is private, in small letters, by a word that it holds: to look for that takes a tenth of
+the time."""
 
 _KEPT = re.compile(
     r"(?:n(?:(?<=\bn)(?:ever|ot)|['’]t)|a(?<=\ba)void)(?: \w+){0,2}? "  # fast: starts with letters
@@ -101,8 +59,6 @@ _KEPT = re.compile(
     r"|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
-
-_KEPT_HINTS = ("reveal", "disclose", "divulge", "leak", "expose", "share")  # all it finds holds one
 
 _MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
 
@@ -137,13 +93,8 @@ class Privacy:
 
     def __init__(self, text: str) -> None:
         lowered = text.lower()
-        self._rules = [
-            (held, pattern)
-            for hints, pattern in RULES
-            if (held := [hint for hint in hints if hint in lowered])
-        ]
-        looks_for_kept = bool(self._rules) and _holds_any(lowered, _KEPT_HINTS)
-        self._kept = _find_kept(lowered) if looks_for_kept else []
+        self._rules = [(word, pattern) for word, pattern in RULES if word in lowered]
+        self._kept = _find_kept(lowered) if self._rules else []
         self._has_mail = "@" in text
         self._has_digits = bool(_DIGITS.search(text))
         self._has_code = "-" in text
@@ -154,10 +105,10 @@ class Privacy:
         """Return true if a sentence holds what may not be shown."""
         if self._rules:
             lowered = text.lower()
-            for hints, pattern in self._rules:
-                if _holds_any(lowered, hints) and pattern.search(lowered):
+            for word, pattern in self._rules:
+                if word in lowered and pattern.search(lowered):
                     return True
-            if self._kept and _holds_any(lowered, self._kept):
+            if any(pair in lowered for pair in self._kept):
                 return True
         return (
             (self._has_mail and bool(_MAIL.search(text)))
@@ -165,13 +116,6 @@ class Privacy:
             or (self._has_code and "-" in text and bool(_CODE.search(text)))
             or (self._has_keys and any(map(_is_key, _TOKEN.findall(text))))
         )
-
-
-def _holds_any(lowered: str, hints: Iterable[str]) -> bool:
-    for hint in hints:  # noqa: SIM110 -- `any` takes three times as long
-        if hint in lowered:
-            return True
-    return False
 
 
 def _find_kept(lowered: str) -> list[str]:

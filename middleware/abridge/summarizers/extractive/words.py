@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from operator import add
 
 from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN
@@ -22,6 +23,18 @@ _SPACES = bytes(
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+def read_phrases(phrases: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what is before a word, the word, and what is after it, for each word of each phrase.
+
+    Semicolons separate phrases, whose words are in angle brackets: `in <summary|short>`. One
+    without words is all after an empty one.
+    """
+    for phrase in " ".join(phrases.split()).split("; "):
+        before, words, after = re.split("[<>]", phrase) if "<" in phrase else ("", "", phrase)
+        for word in words.split("|"):
+            yield before, word, after
 
 
 STOP_WORDS = words_of(

@@ -14,7 +14,7 @@ from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import is_presentable, title_key
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import copied, plain
-from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
+from abridge.summarizers.extractive.titles.rating import BEST, Rating, TitleSource
 from abridge.summarizers.extractive.titles.topics import take_up
 
 MAX_SOURCES = 40  # sentences and headings that are read
@@ -77,12 +77,12 @@ def _best(
     """Return the best title that the sentences give and that is allowed, and its rate."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     best, most = "", LEAST
-    for limit, source in rating.ranked():
-        if limit <= most:
-            break
+    for source in rating.ranked():
+        if rating.limit(source, *BEST) <= most:
+            continue
         text = _MAIL.sub("\0", source.text) if "@" in source.text else source.text
         for draft in language.read(plain(text), names):
-            if rating.limit(draft.kind, source) > most:
+            if rating.limit(source, draft.kind) > most:
                 rate = rating.rate(draft, source)
                 if rate > most and allow(draft.title):
                     best, most = draft.title, rate

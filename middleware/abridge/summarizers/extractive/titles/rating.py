@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ KINDS: Mapping[Kind, float] = MappingProxyType({
     "place": 0.25, "result": 0.0, "concluded": -0.05, "stated": -0.3, "supposed": -0.1,
     "noun": -0.6, "again": 0.15,
 })  # fmt: skip
-BEST: tuple[Kind, ...] = ("asked", "concluded")  # of phrases, and of clauses
+BEST: tuple[Kind, Kind] = ("asked", "concluded")  # of phrases, and of clauses
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
 CUT = -0.1  # for a phrase whose sentence goes on
@@ -34,7 +33,6 @@ HEADING = 1.3  # for the only heading, half for each of two
 
 SPREAD, SPREAD_FAR = 0.5, 0.45
 """For the share of all sentences that have one of its topic words, and two of them."""
-
 
 
 class TitleSource(NamedTuple):
@@ -64,15 +62,14 @@ class Rating:
             source: self._spread(found) for source, found in zip(sources, words, strict=True)
         }
 
-    def ranked(self) -> list[tuple[float, TitleSource]]:
-        """Return the sentences with the most that a title of each may be rated, the best first; of
-        two, the later."""
-        rows = [(max(self.limit(kind, it) for kind in BEST), it) for it in self._most]
-        return sorted(rows, key=itemgetter(0))[::-1]
+    def ranked(self) -> list[TitleSource]:
+        """Return the sentences, first those that may give the best titles; of two, the later."""
+        return sorted(self._most, key=lambda it: self.limit(it, BEST[it.concludes]))[::-1]
 
-    def limit(self, kind: Kind, source: TitleSource) -> float:
-        """Return the most that a title of a kind may be rated."""
-        return self._most[source] + self._kinds[kind] + self._rate_source(source, kind)
+    def limit(self, source: TitleSource, *kinds: Kind) -> float:
+        """Return the most that a title of a sentence may be rated that is of one of the kinds."""
+        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in kinds])
+        return self._most[source] + most
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
