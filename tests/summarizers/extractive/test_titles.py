@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.titles.drafts import (
+from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
+from abridge.summarizers.extractive.titles.make import (
     MAX_TITLE_CHARS,
     MAX_TITLE_WORDS,
+    make_title,
     title_key,
 )
-from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
-from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS
 from abridge.summarizers.extractive.titles.rating import TitleSource
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of

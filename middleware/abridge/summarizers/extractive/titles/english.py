@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from abridge.summarizers.extractive.titles import lexicon as does
-from abridge.summarizers.extractive.titles.drafts import Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import lexicon
-from abridge.summarizers.extractive.titles.phrases import ROOM, Words
+from abridge.summarizers.extractive.titles.phrases import ROOM, Draft, Kind, Words
 from abridge.summarizers.extractive.titles.questions import PAST
 from abridge.summarizers.extractive.titles.words import (
     BASES,

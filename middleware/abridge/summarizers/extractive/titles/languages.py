@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from abridge.core.language import likely_language
 from abridge.summarizers.extractive.titles import asian, european
-from abridge.summarizers.extractive.titles.drafts import Draft
 from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishReader
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import Words
+from abridge.summarizers.extractive.titles.phrases import Draft, Words
 from abridge.summarizers.extractive.words import words_of
 
 _ENGLISH_WORDS = words_of("the is that of to and so this it are")

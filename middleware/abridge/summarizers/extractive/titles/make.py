@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 
+from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.privacy import Privacy
-from abridge.summarizers.extractive.titles.drafts import is_presentable, title_key
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import copied, plain
 from abridge.summarizers.extractive.titles.rating import BEST, Rating, TitleSource
@@ -20,11 +20,16 @@ from abridge.summarizers.extractive.titles.topics import take_up
 MAX_SOURCES = 40  # sentences and headings that are read
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
+MAX_TITLE_CHARS = 72
+MAX_TITLE_WORDS = 13
+MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 LEAST = -9.0  # rate of no title
 PRIVATE_RATE = 0.0  # that a title needs of a passage that is private in part
 
+_WIDE_LETTER = lazy_compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word
+_FORBIDDEN_CHARS = lazy_compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
+_PAIRS = (("(", ")"), ("“", "”"), ("«", "»"), ("（", "）"), ("「", "」"))
 _WORD = re.compile(r"\w+")
-_MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAME = re.compile(r"(?<=[\w:,\"“] )[A-Z]\w+|\b\w*\d\w*")
 
 
@@ -80,10 +85,26 @@ def _best(
     for source in rating.ranked():
         if rating.limit(source, *BEST) <= most:
             continue
-        text = _MAIL.sub("\0", source.text) if "@" in source.text else source.text
-        for draft in language.read(plain(text), names):
+        for draft in language.read(plain(source.text), names):
             if rating.limit(source, draft.kind) > most:
                 rate = rating.rate(draft, source)
                 if rate > most and allow(draft.title):
                     best, most = draft.title, rate
     return best, most
+
+
+def is_presentable(title: str) -> bool:
+    """Return true if `title` may be shown: short, and without markup."""
+    limit = MAX_WIDE_TITLE_CHARS if _WIDE_LETTER.search(title) else MAX_TITLE_CHARS
+    return (
+        2 < len(title) <= limit
+        and not _FORBIDDEN_CHARS.search(title)
+        and title.count(" ") < MAX_TITLE_WORDS
+        and title.count('"') % 2 == 0
+        and all(title.count(opening) == title.count(closing) for opening, closing in _PAIRS)
+    )
+
+
+def title_key(title: str) -> str:
+    """Return what two titles have in common that read the same."""
+    return "".join(filter(str.isalnum, title.casefold()))

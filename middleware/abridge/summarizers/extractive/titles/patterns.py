@@ -13,9 +13,8 @@ from itertools import islice
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles import lexicon as does
-from abridge.summarizers.extractive.titles.drafts import CLAUSES, Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
-from abridge.summarizers.extractive.titles.phrases import ROOM, Words, copied
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Kind, Words, copied
 
 _FIRST_WORD = re.compile(r"^[\w'’-]+")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Literal, NamedTuple
 
 from abridge.lazy_re import lazy_compile
+from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.titles import lexicon as does
-from abridge.summarizers.extractive.titles.drafts import Draft, Kind
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
 from abridge.summarizers.extractive.titles.questions import turn_questions
 from abridge.summarizers.extractive.words import words_of
@@ -41,6 +42,25 @@ _AFTER_PHRASE = (
 
 _NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
 """What begins no clause."""
+
+
+Kind = Literal[
+    "task",  # what the user wants
+    "intent",  # what the reasoning is going to do
+    "doing",  # an order, or what begins with a gerund
+    "asked",  # what the user asks
+    "question",  # what the reasoning asks
+    "topic",  # what is named as one
+    "place",  # a file or function that is looked at
+    "concluded",
+    "stated",
+    "supposed",
+    "result",
+    "noun",  # in a language that is not read word by word
+    "again",  # what an earlier title is about
+]
+FINDINGS: frozenset[Kind] = frozenset({"concluded", "stated"})
+CLAUSES = FINDINGS | {"supposed"}
 
 
 def plain(text: str) -> str:
@@ -282,6 +302,40 @@ class Words:
             if self.marks[at] and not self._goes_on(at):
                 return at + 1
         return len(self)
+
+
+class Draft(NamedTuple):
+    """A title that might be used: a form, and the words that are put into it."""
+
+    kind: Kind
+    form: str
+    words: Words
+    start: int
+    end: int
+
+    @property
+    def thing(self) -> str:
+        return self.words.text(self.start, self.end)
+
+    @property
+    def title(self) -> str:
+        return capitalize(self.form.format(self.thing))
+
+    @property
+    def points(self) -> bool:
+        """Return true if a pronoun is among its words, other than one that ties a clause to it."""
+        kinds = self.words.kinds[self.start : self.end]
+        return any(kind & does.PRONOUN and not kind & does.LINK for kind in kinds)
+
+    @property
+    def is_cut(self) -> bool:
+        """Return true if its sentence goes on after its words."""
+        return self.end < len(self.words) and not self.words.marks[self.end - 1]
+
+    @property
+    def size(self) -> int:
+        """The number of its words."""
+        return self.end - self.start + self.form.count(" ")
 
 
 def copied(kind: Kind, thing: str, form: str = "{}") -> Draft:

@@ -11,8 +11,7 @@ from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from abridge.summarizers.extractive.titles.drafts import CLAUSES, FINDINGS, Draft, Kind
-from abridge.summarizers.extractive.titles.phrases import ROOM
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, FINDINGS, ROOM, Draft, Kind
 from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[Kind, float] = MappingProxyType({
