@@ -38,73 +38,63 @@ _TOPICS: tuple[tuple[frozenset[str], frozenset[str], str, Kind], ...] = (
 """Words before what a sentence is about, what stands before them, and the title and its kind."""
 
 ENGLISH = lexicon(
-    (does.LINK, ("of to in on at by for with from into about over under between through"
-                 " during without per than across against toward towards upon onto around"
-                 " near after before along among behind beyond via whose despite regarding"
-                 " until like as versus vs and or but so because since if while although"
-                 " though unless that which who whose where when how why what whether then"
-                 " using up out within inside based derived given relative")),
-    (does.WEAK, ("the a an each every both all no any some more less most first next one's"
-                 " its also just only very really too still exactly actually simply not how"
-                 f" many these those this such other another same new way manner yes {_POINTERS}")),
-    (does.AUXILIARY, (f"{_AUXILIARIES} let let's lets needs takes gives makes means says"
-                      " comes goes seems becomes being came come depends wants looks"
-                      " provides went equals")),
-    (does.PRONOUN, (f"{_PERSONS} {_POINTERS} he she it they him them itself themselves"
-                    " myself there here it's that's there's such that those its they're"
-                    " he's she's")),
+    (does.LINK, ("of to in on at by for with from into about over under between through during"
+        " without per than across against toward towards upon onto around near after before along"
+        " among behind beyond via whose despite regarding until like as versus vs and or but so"
+        " because since if while although though unless that which who whose where when how why"
+        " what whether then using up out within inside based derived given relative")),
+    (does.WEAK, ("the a an each every both all no any some more less most first next one's its also"
+        " just only very really too still exactly actually simply not how many these those this"
+        f" such other another same new way manner yes {_POINTERS}")),
+    (does.AUXILIARY, (f"{_AUXILIARIES} let let's lets needs takes gives makes means says comes goes"
+        " seems becomes being came come depends wants looks provides went equals")),
+    (does.PRONOUN, (f"{_PERSONS} {_POINTERS} he she it they him them itself themselves myself there"
+        " here it's that's there's such that those its they're he's she's")),
     (does.POINTER, _POINTERS),
     (does.ARTICLE, ("the a an each every its these those that another any some no both all"
-                    f" {_POINTERS} two three four five six seven eight nine ten one")),
-    (does.VAGUE, ("answer answers anyone anything approach area areas aspect bad basics"
-                  " beginning better big bigger case cases cause certain chance choice clear"
-                  " clearly closed conclusion condition context correct crux data detail details"
-                  " different easier either empty end equal even everything example examples fact"
-                  " false final fine free full goal goals good great hard harder high higher hint"
-                  " idea important indeed input instance issue issues item items key kind larger"
-                  " level likely long longer low lower main matter middle need note nothing"
-                  " numbers obvious odd old one open option options order others outcome part"
-                  " parts people person place point points possibilities possibility possible"
-                  " premise previous problem problems purpose question questions reason report"
-                  " request response rest result results riddle right root scenario search"
-                  " section sense sentence short side similar simple situation small smaller"
-                  " solution someone something start statement step steps straightforward"
-                  " strategy stuff sure task text thing things third thought time today tool"
-                  " tools topic total true type unclear used user ways whole word words worse"
-                  " wrong")),
-    (does.ADVERB, ("step also always only never just still already actually really"
-                   " typically usually often then down away straight back out there"
-                   " together first simply both all each now even probably likely indeed"
-                   " definitely originally initially")),
+        f" {_POINTERS} two three four five six seven eight nine ten one")),
+    (does.VAGUE, ("answer answers anyone anything approach area areas aspect bad basics beginning"
+        " better big bigger case cases cause certain chance choice clear clearly closed conclusion"
+        " condition context correct crux data detail details different easier either empty end"
+        " equal even everything example examples fact false final fine free full goal goals good"
+        " great hard harder high higher hint idea important indeed input instance issue issues item"
+        " items key kind larger level likely long longer low lower main matter middle need note"
+        " nothing numbers obvious odd old one open option options order others outcome part parts"
+        " people person place point points possibilities possibility possible premise previous"
+        " problem problems purpose question questions reason report request response rest result"
+        " results riddle right root scenario search section sense sentence short side similar"
+        " simple situation small smaller solution someone something start statement step steps"
+        " straightforward strategy stuff sure task text thing things third thought time today tool"
+        " tools topic total true type unclear used user ways whole word words worse wrong")),
+    (does.ADVERB, ("step also always only never just still already actually really typically"
+        " usually often then down away straight back out there together first simply both all each"
+        " now even probably likely indeed definitely originally initially")),
     (does.FILLER, "also just simply carefully really actually indeed then now again"),
     (does.ASKING, "if how why what whether where who which when whose what's"),
-    (does.BREAK, ("but suppose perhaps maybe regardless because so while although though"
-                  " if before unless which whereas until then rather")),
-    (does.FINITE, (f"{' '.join(PAST.values())} contained died happened hit"
-                   " meant needed said seemed showed stayed turned vanished ended started"
-                   " used created caused changed failed led did took brought bought caught"
-                   " drew drove felt got heard knew laid lay let met put read rode sat set"
-                   " sold spoke spent stood stuck taught thought told understood wore"
-                   f" {' '.join(map(third_person_of, sorted(BASES | VERBS)))}")),
+    (does.BREAK, ("but suppose perhaps maybe regardless because so while although though if before"
+        " unless which whereas until then rather")),
+    (does.FINITE, (f"{' '.join(PAST.values())} contained died happened hit meant needed said seemed"
+        " showed stayed turned vanished ended started used created caused changed failed led did"
+        " took brought bought caught drew drove felt got heard knew laid lay let met put read rode"
+        " sat set sold spoke spent stood stuck taught thought told understood wore"
+        f" {' '.join(map(third_person_of, sorted(BASES | VERBS)))}")),
     (does.BASE, " ".join(BASES)),
-    (does.VERB, (f"{' '.join(VERBS)} get buy sell reach give become press take wait")),
+    (does.VERB, f"{' '.join(VERBS)} get buy sell reach give become press take wait"),
     (does.GERUND, " ".join(GERUNDS)),
     (does.SAYING, ("believe check checking clear conclude concluded conclusion confident confirms"
-                  " consider considering decide determine determining examine explain explaining"
-                  " explore find follows found given implies indicates is know mean means"
-                  " mentioned mentions note notice noting out proves realize realized recall"
-                  " recommend remember say says see shows suggests sure think true understand"
-                  " understanding wonder wondering")),
-    (does.CONCLUDING, ("so therefore thus hence overall ultimately means implies shows"
-                       " proves confirms indicates follows consequently conclusion conclude"
-                       " summary short finally turns clear meaning answer")),
-    (does.GUESSING, ("maybe perhaps possibly think guess suspect suppose assume wonder"
-                     " possible believe assuming might may could probably likely seems seem"
-                     " if would presumably")),
+        " consider considering decide determine determining examine explain explaining explore find"
+        " follows found given implies indicates is know mean means mentioned mentions note notice"
+        " noting out proves realize realized recall recommend remember say says see shows suggests"
+        " sure think true understand understanding wonder wondering")),
+    (does.CONCLUDING, ("so therefore thus hence overall ultimately means implies shows proves"
+        " confirms indicates follows consequently conclusion conclude summary short finally turns"
+        " clear meaning answer")),
+    (does.GUESSING, ("maybe perhaps possibly think guess suspect suppose assume wonder possible"
+        " believe assuming might may could probably likely seems seem if would presumably")),
     (does.WANTING, "user wants want ask asks asked asking goal aim task question riddle puzzle"),
     (does.TOPICAL, " ".join(word for row in _TOPICS for word in row[0])),
-    (does.SINCE, ("since because given assuming considering if when with although though"
-                  " while as after for in by under from once whereas")),
+    (does.SINCE, ("since because given assuming considering if when with although though while as"
+        " after for in by under from once whereas")),
 )  # fmt: skip
 
 _DOING = words_of("to let's lets should must can will i'll we'll please i we me us and could first")
