@@ -256,14 +256,11 @@ def test_a_reference_to_what_was_said_leans(text: str) -> None:
     "text",
     [
         "The lock is held twice.",
-        "This function returns early.",
         "The user asks for a poem.",
         "The first law says so.",
-        "It is important to lock first.",
         "Das Ergebnis ist fünf.",
         "If the disk is full, writes fail.",
         "The lease ends in May, so the deposit is due.",
-        "这个函数返回三。",
         "他の方法はない。",
     ],
 )

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import re
 
+from abridge.summarizers.extractive.sentences import Sentence
+from abridge.summarizers.extractive.words import is_wide, split_words
+
 _FILLERS = (
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
@@ -81,20 +84,15 @@ _LEANS = re.compile(
     r"|frage|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso"
     r"|esto|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso"
     r"|isto|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
-    r"|или)\b|(?:这|那|它|其(?!次|实|他)|他|她|否则"
+    r"|или)\b|(?:这|那|它|其(?!次|实|他)|[他她](?![人の们])|否则"
     r"|因为|或者|例如|比如|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら"
     r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
 )
 
-_NAMED = re.compile(
-    r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
-    r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
-    r"|it(?:['’]s| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking"
-    r"|combining) (?:it|th\w+|everything|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+"
-    r"|这个?(?:函数|问题|题|数列|代码|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
-)
-"""Openings that only look as if they leaned: they name what they speak of."""
+_ARTICLE = re.compile(r"D(?:as|ies(?:e[rs]?)?) [A-ZÄÖÜ]")
+"""One in German with its noun, which only looks like a pronoun."""
 
+_CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
 _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
 
@@ -119,4 +117,32 @@ def leans(text: str) -> bool:
     """Return true if a sentence opens with a reference to what was said before it."""
     if text[0] in "([（":
         return True
-    return _LEANS.match(text.lower()) is not None and not _NAMED.match(text)
+    return _LEANS.match(text.lower()) is not None and not _ARTICLE.match(text)
+
+
+class Reading:
+    """A sentence without fillers, read once for all that is to be found out about it."""
+
+    following: Reading | None = None
+
+    def __init__(self, sentence: Sentence) -> None:
+        self.block, self.hangs = sentence.block, sentence.hangs
+        self.raw = self.lower = sentence.text.lower()  # with fillers
+        self.text = strip(sentence.text, FILLERS.match(self.raw))
+        if self.text is not sentence.text:
+            self.lower = self.text.lower()
+        self.wide = is_wide(self.lower)
+        self.words, self.topics = split_words(self.lower, wide=self.wide)
+        self.thinks = THINKING_ALOUD.match(self.lower) is not None
+        self.draws = CONSEQUENCE.match(self.lower) is not None
+
+    @property
+    def asks(self) -> bool:
+        return self.lower.rstrip(_CLOSING).endswith(("?", "？"))
+
+    @property
+    def settles(self) -> bool:
+        """Whether it is a consequence that ends its paragraph or is followed by a question."""
+        following = self.following
+        ends = not following or following.block != self.block or following.asks
+        return self.draws and not self.asks and ends

@@ -31,9 +31,6 @@ _ABBREVIATION = re.compile(
 
 MAX_ABBREVIATION_CHARS = 7
 
-_OPEN_ABBREVIATION = re.compile(r"\b(?:etc|usw|a\.m|p\.m|al|Jr|Inc|Ltd|Co|U\.S)\.$")
-"""Abbreviations that may also end a sentence: they do, unless a small letter follows."""
-
 _ORDINAL = re.compile(
     r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.(?=$|\s))|\b\d{1,2}\.(?=\s(?:Jan"
     r"|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))",
@@ -100,7 +97,7 @@ def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
             and _ORDINAL.search(block, near, end + 5)
         ):
             return True
-        if block[end : end + 2].strip().islower() and _OPEN_ABBREVIATION.search(tail):
+        if block[end : end + 2].strip().islower():
             return True
     elif tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
         return True
