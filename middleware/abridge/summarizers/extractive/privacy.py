@@ -60,7 +60,7 @@ _KEPT = re.compile(
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
 
-_MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
+_MAIL = re.compile(r"@(?<=[\w.+-]@)[\w-]{1,64}\.\w")
 
 _CODE = re.compile(  # a voucher or serial number, such as AB-12-CD; fast: starts with a letter
     r"[A-Z](?<=\b(?!ISO|UTF|CVE|RFC|SHA|AES|TLS|GPT|HTTP)[A-Z])[A-Z]{1,11}-(?=[A-Z0-9-]*\d)[A-Z0-9]+"
@@ -73,17 +73,7 @@ _NUMBER = re.compile(  # of a telephone, of a card
     r"|\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d)"
 )
 
-_DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
-
-MIN_TOKEN_CHARS = 16
-_TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{MIN_TOKEN_CHARS},}}")
-
-_TOKEN_BYTES = bytes(
-    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
-    for code in range(256)
-)
-"""Turns the characters of tokens into `x`, so that a token is found ten times as fast."""
-
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{16,}")
 _KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
 
 
@@ -95,11 +85,8 @@ class Privacy:
         lowered = text.lower()
         self._rules = [(word, pattern) for word, pattern in RULES if word in lowered]
         self._kept = _find_kept(lowered) if self._rules else []
-        self._has_mail = "@" in text
-        self._has_digits = bool(_DIGITS.search(text))
-        self._has_code = "-" in text
-        has_token = b"x" * MIN_TOKEN_CHARS in text.encode(errors="replace").translate(_TOKEN_BYTES)
-        self._has_keys = has_token and any(map(_is_key, _TOKEN.findall(text)))
+        self._marks = [pattern for pattern in (_MAIL, _NUMBER, _CODE) if pattern.search(text)]
+        self._keys = list(filter(_is_key, _TOKEN.findall(text)))
 
     def covers(self, text: str) -> bool:
         """Return true if a sentence holds what may not be shown."""
@@ -110,12 +97,8 @@ class Privacy:
                     return True
             if any(pair in lowered for pair in self._kept):
                 return True
-        return (
-            (self._has_mail and bool(_MAIL.search(text)))
-            or (self._has_digits and bool(_NUMBER.search(text)))
-            or (self._has_code and "-" in text and bool(_CODE.search(text)))
-            or (self._has_keys and any(map(_is_key, _TOKEN.findall(text))))
-        )
+        found = any(pattern.search(text) for pattern in self._marks)
+        return found or any(key in text for key in self._keys)
 
 
 def _find_kept(lowered: str) -> list[str]:

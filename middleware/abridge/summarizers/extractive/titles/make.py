@@ -14,7 +14,7 @@ from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import copied, plain
-from abridge.summarizers.extractive.titles.rating import BEST, Rating, TitleSource
+from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
 from abridge.summarizers.extractive.titles.words import GERUNDS
 from abridge.summarizers.extractive.words import words_of
 
@@ -106,14 +106,11 @@ def _best(
     """Return the best title that the sentences give and that is allowed, and its rate."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     best, most = "", LEAST
-    for source in rating.ranked():
-        if rating.limit(source, *BEST) <= most:
-            continue
+    for source in reversed(sources):
         for draft in language.read(plain(source.text), names):
-            if rating.limit(source, draft.kind) > most:
-                rate = rating.rate(draft, source)
-                if rate > most and allow(draft.title):
-                    best, most = draft.title, rate
+            rate = rating.rate(draft, source)
+            if rate > most and allow(draft.title):
+                best, most = draft.title, rate
     return best, most
 
 

@@ -19,7 +19,6 @@ KINDS: Mapping[Kind, float] = MappingProxyType({
     "place": 0.25, "result": 0.0, "concluded": -0.05, "stated": -0.3, "supposed": -0.1,
     "noun": -0.6, "again": 0.15,
 })  # fmt: skip
-BEST: tuple[Kind, Kind] = ("asked", "concluded")  # of phrases, and of clauses
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
 CUT = -0.1  # for a phrase whose sentence goes on
@@ -53,22 +52,9 @@ class Rating:
         self._kinds = {**KINDS, "concluded": KINDS["concluded"] + LAST * is_last}
         self._count = len(sources) or 1
         self._holding: dict[str, int] = {}  # a bit for each source that has a topic word
-        words = [source.words or topic_words(source.text.lower()) for source in sources]
-        for place, found in enumerate(words):
-            for word in found:
+        for place, source in enumerate(sources):
+            for word in source.words or topic_words(source.text.lower()):
                 self._holding[word] = self._holding.get(word, 0) | 1 << place
-        self._most = {
-            source: self._spread(found) for source, found in zip(sources, words, strict=True)
-        }
-
-    def ranked(self) -> list[TitleSource]:
-        """Return the sentences, first those that may give the best titles; of two, the later."""
-        return sorted(self._most, key=lambda it: self.limit(it, BEST[it.concludes]))[::-1]
-
-    def limit(self, source: TitleSource, *kinds: Kind) -> float:
-        """Return the most that a title of a sentence may be rated that is of one of the kinds."""
-        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in kinds])
-        return self._most[source] + most
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
