@@ -131,13 +131,7 @@ def _sources(
         read[FIRST_SENTENCES : FIRST_SENTENCES - MAX_TITLE_SOURCES] = []
     return [
         *(
-            TitleSource(
-                one.tied,
-                one.position in told,
-                one.concludes,
-                begins=not place,
-                words=one.words,
-            )
+            TitleSource(one.tied, one.position in told, one.concludes, not place, one.words)
             for place, one in enumerate(read)
         ),
         *(TitleSource(text, headings=len(headings)) for text in headings[:MAX_HEADINGS]),

@@ -37,7 +37,6 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 
-_ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)  # whatever it finds holds this
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
 _PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
@@ -91,11 +90,7 @@ def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
     if tail.endswith("."):
         if _ABBREVIATION.search(short, max(0, len(short) - MAX_ABBREVIATION_CHARS)):
             return True
-        if (
-            tail[-2:-1].isdigit()
-            and _ORDINAL_END.search(block, near, end + 5)
-            and _ORDINAL.search(block, near, end + 5)
-        ):
+        if tail[-2:-1].isdigit() and _ORDINAL.search(block, near, end + 5):
             return True
         if block[end : end + 2].strip().islower():
             return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import lexicon
-from abridge.summarizers.extractive.titles.phrases import ROOM, Draft, Kind, Words
+from abridge.summarizers.extractive.titles.phrases import ROOM, Draft, Words
 from abridge.summarizers.extractive.titles.words import (
     BASES,
     GERUNDS,
@@ -25,7 +25,7 @@ _AUXILIARIES = (
 _POINTERS = "this these their his her my our your"
 _PERSONS = "i we you me us i'm i'll i've we're we'll let's i'd we've you're"
 
-_TOPICS: tuple[tuple[frozenset[str], frozenset[str], str, Kind], ...] = (
+_TOPICS: tuple[tuple[frozenset[str], frozenset[str], str, str], ...] = (
     (words_of("about of"), words_of("what how think thinking question wonder wondering talking"
      " talk factor about"), "Considering {}", "topic"),
     (words_of("considering regarding suspect suspects"), frozenset(), "Considering {}", "topic"),
@@ -129,159 +129,148 @@ _ASKING = words_of("how why whether what")
 _ASKS_NOTHING = words_of("about if i we but else")  # after a word like "what"
 
 
-class EnglishReader:
+class EnglishWords(Words):
     """Finds the titles that a sentence may give."""
 
-    def __init__(self, words: Words) -> None:
-        self._words = words
-
     def read(self) -> Iterator[Draft]:
-        words = self._words
-        for at, kind in enumerate(words.kinds):
-            for triggers, read in _READERS:
-                if kind & triggers:
-                    yield from read(self, at)
-        for at in words.starts():
+        for at, kind in enumerate(self.kinds):
+            if kind & _TRIGGERS:
+                for triggers, read in _READERS:
+                    if kind & triggers:
+                        yield from read(self, at)
+        for at in self.starts():
             yield from self._read_clause(at)
 
-    def _made(self, kind: Kind, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
+    def _made(self, kind: str, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
         for end in ends:
-            yield Draft(kind, form, self._words, start, end)
+            yield Draft(kind, form, self, start, end)
 
     def _ends_of_thing(self, start: int) -> Iterator[int]:
         """Yield the ends of a phrase, or of a question that is an object."""
-        words = self._words
-        if words.kind(start) & does.ASKING and words.word(start + 1) != "to":
-            return words.questions(start, ROOM - 1)
-        return words.phrases(start, ROOM - 2)
+        if self.kinds[start] & does.ASKING and self.lowered[start + 1] != "to":
+            return self.questions(start, ROOM - 1)
+        return self.phrases(start, ROOM - 2)
 
     def read_verb(self, at: int) -> Iterator[Draft]:
         """Read "I need to compare the two plans", "comparing the two plans"."""
-        words = self._words
         kind = self._kind_of_verb(at)
         start = at + 1
-        if kind is None or start >= len(words) or words.marks[at]:
+        if kind is None or start >= len(self) or self.marks[at]:
             return
-        verb = _gerund(words.lowered[at])
-        if words.word(start) in _PARTICLES and not words.marks[start]:
-            verb = f"{verb} {words.lowered[start]}"
+        verb = _gerund(self.lowered[at])
+        if self.lowered[start] in _PARTICLES and not self.marks[start]:
+            verb = f"{verb} {self.lowered[start]}"
             start += 1
-        if start >= len(words):
+        if start >= len(self):
             return
-        if words.lowered[start] == "that":
-            ends = words.clauses(start + 1, ROOM - 2)
+        if self.lowered[start] == "that":
+            ends = self.clauses(start + 1, ROOM - 2)
             yield from self._made(kind, f"{verb} that {{}}", start + 1, ends)
         else:
             yield from self._made(kind, f"{verb} {{}}", start, self._ends_of_thing(start))
 
-    def _kind_of_verb(self, at: int) -> Kind | None:
+    def _kind_of_verb(self, at: int) -> str | None:
         """Return whose deed a verb tells; None if it is no verb here."""
-        words = self._words
-        before = words.before(at)
-        if words.kinds[at] & does.GERUND:
-            return "doing" if words.begins(at) or before in _BEFORE_DOING else None
-        if not at or (at < 3 and words.begins(at) and words.kinds[0] & does.ADVERB):
+        before = self.before(at)
+        if self.kinds[at] & does.GERUND:
+            return "doing" if self.begins(at) or before in _BEFORE_DOING else None
+        if not at or (at < 3 and self.begins(at) and self.kinds[0] & does.ADVERB):
             no_object = does.LINK | does.AUXILIARY | does.PRONOUN | does.FINITE
-            is_object = not words.kind(at + 1) & no_object
-            return "doing" if is_object or words.word(at + 1) in ("for", "whether", "how") else None
+            is_object = not self.kinds[at + 1] & no_object
+            is_object |= self.lowered[at + 1] in ("for", "whether", "how")
+            return "doing" if is_object else None
         if before not in _DOING:
             return None
-        if words.span(0, at) & does.WANTING:
+        if self.span(0, at) & does.WANTING:
             return "task"
-        if _OWN.isdisjoint(words.lowered[max(0, at - 4) : at]) and (before != "to" or at > 1):
+        if _OWN.isdisjoint(self.lowered[max(0, at - 4) : at]) and (before != "to" or at > 1):
             return None
-        return "doing" if words.lowered[at] in _STEPS else "intent"
+        return "doing" if self.lowered[at] in _STEPS else "intent"
 
     def read_question(self, at: int) -> Iterator[Draft]:
         """Read "the user asks why salt melts ice", "what is the height of the mast"."""
-        words = self._words
-        word, after = words.lowered[at], words.word(at + 1)
-        if word == "what's" or (word == "what" and words.kind(at + 1) & does.AUXILIARY):
+        word, after = self.lowered[at], self.lowered[at + 1]
+        if word == "what's" or (word == "what" and self.kinds[at + 1] & does.AUXILIARY):
             start = at + 1 + (word == "what")
-            if words.kind(start) & does.ARTICLE:
-                ends = words.phrases(start, ROOM - 2)
+            if self.kinds[start] & does.ARTICLE:
+                ends = self.phrases(start, ROOM - 2)
                 yield from self._made("question", "Working out {}", start, ends)
             return
-        asks_nothing = words.kind(at + 1) & (does.GERUND | does.AUXILIARY) or after in _ASKS_NOTHING
+        asks_nothing = self.kinds[at + 1] & (does.GERUND | does.AUXILIARY) or after in _ASKS_NOTHING
         if asks_nothing or not self._is_asked(at):
             return
-        is_users = not _USERS.isdisjoint(words.lowered[:at])
-        kind: Kind = "asked" if is_users else "question"
+        is_users = not _USERS.isdisjoint(self.lowered[:at])
+        kind: str = "asked" if is_users else "question"
         form, start = ("Working out whether {}", at + 1) if word == "if" else ("Working out {}", at)
         yield from self._made(kind, form, start, self._ends_of_thing(at))
 
     def _is_asked(self, at: int) -> bool:
         """Return true for a word like "how" that asks, itself or after another."""
-        words = self._words
-        if words.begins(at):
-            closing = next((marks for marks in words.marks[at:] if marks.strip('",')), "")
-            return "?" in closing and words.lowered[at] != "if"
+        if self.begins(at):
+            closing = next((marks for marks in self.marks[at:] if marks.strip('",')), "")
+            return "?" in closing and self.lowered[at] != "if"
         asked_after = does.SAYING | does.WANTING
-        if words.lowered[at] in _ASKING:
+        if self.lowered[at] in _ASKING:
             asked_after |= does.LINK | does.AUXILIARY
-        return words.kinds[at - 1] & asked_after != 0
+        return self.kinds[at - 1] & asked_after != 0
 
     def read_topic(self, at: int) -> Iterator[Draft]:
         """Read "what about the deposit", "the user wants a plan"."""
-        words = self._words
-        word, before = words.lowered[at], words.before(at)
+        word, before = self.lowered[at], self.before(at)
         for triggers, befores, form, kind in _TOPICS:
             if word in triggers and (before in befores or not befores):
-                if kind == "topic" or words.kind(at + 1) & does.ARTICLE:
+                if kind == "topic" or self.kinds[at + 1] & does.ARTICLE:
                     yield from self._made(kind, form, at + 1, self._ends_of_thing(at + 1))
                 break
 
     def read_place(self, at: int) -> Iterator[Draft]:
         """Read "in `utils.py`, the import is missing"."""
-        words = self._words
-        name = (
-            words.words[at + 1][1:-1] if words.lowered[at] == "in" and at + 1 < len(words) else ""
-        )
+        name = self.words[at + 1][1:-1] if self.lowered[at] == "in" and at + 1 < len(self) else ""
         is_code = "_" in name or "." in name or any(map(str.isupper, name))
-        if is_code and words.begins(at):
+        if is_code and self.begins(at):
             yield from self._made("place", "Checking {}", at + 1, [at + 2])
 
     def _read_clause(self, at: int) -> Iterator[Draft]:
         """Read "so the pump is off", "this means that the pump is off"."""
-        words = self._words
         if not self._may_state(at):
             return
         start = at
-        while self._leads(start) or (words.word(start) == "i" and self._leads(start + 1)):
+        while self._leads(start) or (self.lowered[start] == "i" and self._leads(start + 1)):
             start += 1
-        if words.word(start) in _SPEAKERS or words.span(start, start + 3) & does.WANTING:
+        if self.lowered[start] in _SPEAKERS or self.span(start, start + 3) & does.WANTING:
             return  # it says what somebody does or wants
-        before = words.span(max(0, start - 6), start)
-        for end in words.clauses(start, ROOM):
-            span = words.span(start, end)
+        before = self.span(max(0, start - 6), start)
+        for end in self.clauses(start, ROOM):
+            span = self.span(start, end)
             if before & does.GUESSING or (span & does.GUESSING and not before & does.CONCLUDING):
-                kind: Kind = "supposed"
+                kind: str = "supposed"
             else:
                 kind = "concluded" if before & does.CONCLUDING else "stated"
             yield from self._made(kind, f"{_STATES[kind]} {{}}", start, [end])
 
     def _leads(self, at: int) -> bool:
-        return self._words.word(at) in _LEADS and self._words.marks[at] in ("", ",")
+        return self.lowered[at] in _LEADS and self.marks[at] in ("", ",")
 
     def _may_state(self, at: int) -> bool:
         """Return true if a statement may begin at a word: at the first, after "that", and after the
         comma of "since it is odd, ..."."""
-        words = self._words
-        mark = words.marks[at - 1] if at else ":"
+        mark = self.marks[at - 1] if at else ":"
         if mark == ",":
-            return bool(words.kinds[0] & _INTRODUCING or words.kinds[at] & does.CONCLUDING)
-        return mark in (":", ";") or (not mark and at > 1 and words.kinds[at - 2] & does.SAYING > 0)
+            return bool(self.kinds[0] & _INTRODUCING or self.kinds[at] & does.CONCLUDING)
+        return mark in (":", ";") or (not mark and at > 1 and self.kinds[at - 2] & does.SAYING > 0)
 
 
 def _gerund(verb: str) -> str:
     return (verb if verb in GERUNDS else gerund_of(verb)).capitalize()
 
 
-_Read = Callable[[EnglishReader, int], Iterator[Draft]]
+_Read = Callable[[EnglishWords, int], Iterator[Draft]]
 _READERS: tuple[tuple[int, _Read], ...] = (
-    (does.VERB | does.GERUND, EnglishReader.read_verb),
-    (does.ASKING, EnglishReader.read_question),
-    (does.TOPICAL, EnglishReader.read_topic),
-    (does.LINK, EnglishReader.read_place),
+    (does.VERB | does.GERUND, EnglishWords.read_verb),
+    (does.ASKING, EnglishWords.read_question),
+    (does.TOPICAL, EnglishWords.read_topic),
+    (does.LINK, EnglishWords.read_place),
 )
 """What words may give titles, and how they are read."""
+
+_TRIGGERS = does.VERB | does.GERUND | does.ASKING | does.TOPICAL | does.LINK

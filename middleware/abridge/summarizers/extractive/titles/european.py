@@ -160,10 +160,6 @@ GERMAN = patterns(
      "{object} {verb}", "intent"),
     (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ",
      "Frage nach {object}", "asked"),
-    ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
-      r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
-      r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
-     "Klären, {how} {object} {verb}", "question"),
     ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
       r"wäre)(?: also| daher| damit)? (?!eine? )"),
      "Ergebnis: {object}", "result"),

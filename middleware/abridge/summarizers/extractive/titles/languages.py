@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from abridge.core.language import likely_language
 from abridge.summarizers.extractive.titles import asian, european
-from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishReader
+from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishWords
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import Draft, Words
+from abridge.summarizers.extractive.titles.phrases import Draft
 from abridge.summarizers.extractive.words import words_of
 
 _ENGLISH_WORDS = words_of("the is that of to and so this it are")
@@ -27,7 +27,7 @@ class Language(NamedTuple):
     def read(self, text: str, names: frozenset[str]) -> Iterator[Draft]:
         """Yield the titles that a sentence gives. `names` are those that its passage has."""
         if self is LANGUAGES["en"]:
-            yield from EnglishReader(Words(text, ENGLISH, names)).read()
+            yield from EnglishWords(text, ENGLISH, names).read()
             return
         lowered = text.lower()
         lowered = lowered if len(lowered) == len(text) else text

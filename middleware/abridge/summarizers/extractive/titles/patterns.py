@@ -14,7 +14,7 @@ from itertools import islice
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
-from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Kind, Words, copied
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Words, copied
 
 _FIRST_WORD = re.compile(r"^[\w'’-]+")
 
@@ -28,7 +28,7 @@ class Pattern:
 
     found: re.Pattern[str]
     form: str  # of the title, from all groups
-    kind: Kind
+    kind: str
     lexicon: Lexicon | Callable[[str], str]  # or what cuts an object without spaces
     verb_of: Callable[[str], str] = str  # a verb as it stands in a title
 
@@ -36,8 +36,6 @@ class Pattern:
         """Yield the titles that a sentence gives."""
         for found in islice(self.found.finditer(lowered), MAX_FOUND):
             groups = {name: text[slice(*found.span(name))] for name in found.re.groupindex}
-            if "how" in groups:
-                groups["how"] = groups["how"].lower()
             if "verb" in groups:
                 groups["verb"] = self.verb_of(groups["verb"])
             start = found.start("object") if "object" in groups else found.end()
@@ -53,7 +51,7 @@ class Pattern:
             thing = re.sub(lexicon.measures, "", thing)
         names = frozenset() if begins else frozenset(_FIRST_WORD.findall(thing)[:1])
         words = Words(thing, lexicon, names)
-        if words.kind(0) & does.ASKING:
+        if words.kinds[0] & does.ASKING:
             ends = words.questions(0, ROOM)
         elif self.kind in CLAUSES:
             ends = words.clauses(0, ROOM)
@@ -65,7 +63,7 @@ class Pattern:
 
 def patterns(
     lexicon: Lexicon | Callable[[str], str],
-    *rows: tuple[str, str, Kind],
+    *rows: tuple[str, str, str],
     verbs: Callable[[str], str] = str,
 ) -> tuple[Pattern, ...]:
     return tuple(

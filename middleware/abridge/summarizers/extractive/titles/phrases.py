@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.openings import capitalize
@@ -44,22 +44,7 @@ _NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINC
 """What begins no clause."""
 
 
-Kind = Literal[
-    "task",  # what the user wants
-    "intent",  # what the reasoning is going to do
-    "doing",  # an order, or what begins with a gerund
-    "asked",  # what the user asks
-    "question",  # what the reasoning asks
-    "topic",  # what is named as one
-    "place",  # a file or function that is looked at
-    "concluded",
-    "stated",
-    "supposed",
-    "result",
-    "noun",  # in a language that is not read word by word
-    "again",  # what an earlier title is about
-]
-FINDINGS: frozenset[Kind] = frozenset({"concluded", "stated"})
+FINDINGS = frozenset({"concluded", "stated"})
 CLAUSES = FINDINGS | {"supposed"}
 
 
@@ -109,6 +94,8 @@ class Words:
             self.lowered.append(lowered)
             self.kinds.append(kind)
             self.marks.append(marks)
+        self.lowered += "", ""  # after the last word, where some look
+        self.kinds += 0, 0
 
     def __len__(self) -> int:
         return len(self.words)
@@ -125,13 +112,6 @@ class Words:
     def before(self, at: int) -> str:
         """Return the word before another in small letters; empty after a mark."""
         return "" if self.begins(at) else self.lowered[at - 1]
-
-    def kind(self, at: int) -> int:
-        return self.kinds[at] if at < len(self.kinds) else 0
-
-    def word(self, at: int) -> str:
-        """Return a word in small letters, empty after the last."""
-        return self.lowered[at] if at < len(self.lowered) else ""
 
     def span(self, start: int, end: int) -> int:
         """Return all that some words do."""
@@ -176,7 +156,7 @@ class Words:
 
     def phrases(self, start: int, room: int) -> Iterator[int]:
         """Yield the ends of the phrases that begin at a word, of at most `room` words."""
-        kind = self.kind(start)
+        kind = self.kinds[start]
         hangs = kind & does.LINK and not kind & does.ASKING
         if start >= len(self) or hangs or kind & (does.AUXILIARY | does.BREAK | does.SYMBOL):
             return
@@ -195,7 +175,7 @@ class Words:
                 return at
             if at > start and (
                 kind & (does.AUXILIARY | does.BREAK | does.SYMBOL)
-                or (kind & does.ASKING and self.word(at + 1) != "to")
+                or (kind & does.ASKING and self.lowered[at + 1] != "to")
             ):
                 return at
             if at > start and self._begins_verb(at):
@@ -206,7 +186,7 @@ class Words:
 
     def _begins_verb(self, at: int) -> bool:
         """Return true for a verb whose subject stands before it, and for "and" before a verb."""
-        kind, after = self.kinds[at], self.kind(at + 1)
+        kind, after = self.kinds[at], self.kinds[at + 1]
         if kind & does.FINITE:
             return after & does.ARTICLE > 0
         if self.lowered[at] not in ("and", "or") or self.marks[at]:
@@ -215,9 +195,9 @@ class Words:
 
     def _goes_on(self, at: int) -> bool:
         """Return true if the comma after a word is one within a list."""
-        if self.marks[at] != "," or self.kind(at + 1) & (does.BREAK | does.SINCE):
+        if self.marks[at] != "," or self.kinds[at + 1] & (does.BREAK | does.SINCE):
             return False
-        if self.word(at + 1) in _LISTING:  # the last of a list, of which others came before
+        if self.lowered[at + 1] in _LISTING:  # the last of a list, of which others came before
             return "," in self.marks[max(0, at - MAX_LIST_WORDS) : at]
         for other in range(at + 1, min(len(self), at + 1 + MAX_LIST_WORDS)):
             if self.lowered[other] in _LISTING:
@@ -228,7 +208,7 @@ class Words:
 
     def _end_of_relative(self, start: int) -> int:
         """Return the end of a clause that begins with "whose" or "that", 0 if it is not whole."""
-        if self.word(start) not in _RELATIVE or self.begins(start):
+        if self.lowered[start] not in _RELATIVE or self.begins(start):
             return 0
         end = self._end_of_clause(start)
         is_whole = end == len(self) or (end - start > 2 and self.marks[end - 1])
@@ -260,7 +240,7 @@ class Words:
             is_plural = noun[-1:] == "s" and noun[-2:] not in _SINGULAR_ENDS
             if kind & (does.AUXILIARY | does.FINITE) or (kind & does.BASE and is_plural):
                 return at
-            if self.lowered[at].endswith("ed") and self.kind(at + 1) & does.ARTICLE:
+            if self.lowered[at].endswith("ed") and self.kinds[at + 1] & does.ARTICLE:
                 return at
         return 0
 
@@ -284,7 +264,7 @@ class Words:
 
     def _may_be_subject(self, at: int) -> bool:
         kind = self.kinds[at]
-        if kind & does.PRONOUN and (not kind & does.POINTER or self.kind(at + 1) & _AFTER_PHRASE):
+        if kind & does.PRONOUN and (not kind & does.POINTER or self.kinds[at + 1] & _AFTER_PHRASE):
             return False
         return not kind & _NO_SUBJECT and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
 
@@ -307,7 +287,7 @@ class Words:
 class Draft(NamedTuple):
     """A title that might be used: a form, and the words that are put into it."""
 
-    kind: Kind
+    kind: str  # see `rating.KINDS`
     form: str
     words: Words
     start: int
@@ -338,7 +318,7 @@ class Draft(NamedTuple):
         return self.end - self.start + self.form.count(" ")
 
 
-def copied(kind: Kind, thing: str, form: str = "{}") -> Draft:
+def copied(kind: str, thing: str, form: str = "{}") -> Draft:
     """Return a draft of a thing that is shown as it is."""
     title = form.format(thing).replace("{", "{{").replace("}", "}}")
     words = Words(thing, _AS_IT_IS)

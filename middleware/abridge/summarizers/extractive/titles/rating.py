@@ -11,13 +11,23 @@ from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from abridge.summarizers.extractive.titles.phrases import CLAUSES, FINDINGS, ROOM, Draft, Kind
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, FINDINGS, ROOM, Draft
 from abridge.summarizers.extractive.words import topic_words
 
-KINDS: Mapping[Kind, float] = MappingProxyType({
-    "task": -0.05, "intent": 0.1, "doing": -0.3, "asked": 0.25, "question": 0.1, "topic": 0.1,
-    "place": 0.25, "result": 0.0, "concluded": -0.05, "stated": -0.3, "supposed": -0.1,
-    "noun": -0.6, "again": 0.15,
+KINDS: Mapping[str, float] = MappingProxyType({
+    "task": -0.05,  # what the user wants
+    "intent": 0.1,  # what the reasoning is going to do
+    "doing": -0.3,  # an order, or what begins with a gerund
+    "asked": 0.25,  # what the user asks
+    "question": 0.1,  # what the reasoning asks
+    "topic": 0.1,  # what is named as one
+    "place": 0.25,  # a file or function that is looked at
+    "concluded": -0.05,
+    "stated": -0.3,
+    "supposed": -0.1,
+    "result": 0.0,
+    "noun": -0.6,  # in a language that is not read word by word
+    "again": 0.15,  # what an earlier title is about
 })  # fmt: skip
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
@@ -67,7 +77,7 @@ class Rating:
             rate += CUT * draft.is_cut
         return rate + (self._rate_source(source, kind) if source else 0.0)
 
-    def _rate_source(self, source: TitleSource, kind: Kind) -> float:
+    def _rate_source(self, source: TitleSource, kind: str) -> float:
         if kind in FINDINGS and not source.is_told:
             return -inf
         if source.headings:
