@@ -103,14 +103,17 @@ def _best(
     rating: Rating,
     allow: Callable[[str], bool],
 ) -> tuple[str, float]:
-    """Return the best title that the sentences give and that is allowed, and its rate."""
+    """Return the best title that the sentences give and that is allowed, and its rate; of two that
+    are rated alike, that of the later sentence."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
-    best, most = "", LEAST
-    for source in reversed(sources):
+    best, most, at = "", LEAST, 0
+    for place, source in sorted(enumerate(sources), key=lambda row: -rating.limit(row[1])):
+        if rating.limit(source) < most:
+            break
         for draft in language.read(plain(source.text), names):
             rate = rating.rate(draft, source)
-            if rate > most and allow(draft.title):
-                best, most = draft.title, rate
+            if (rate, place) > (most, at) and allow(draft.title):
+                best, most, at = draft.title, rate, place
     return best, most
 
 

@@ -29,6 +29,7 @@ KINDS: Mapping[str, float] = MappingProxyType({
     "noun": -0.6,  # in a language that is not read word by word
     "again": 0.15,  # what an earlier title is about
 })  # fmt: skip
+BEST = "asked", "concluded"  # of phrases, and of clauses
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
 CUT = -0.1  # for a phrase whose sentence goes on
@@ -65,6 +66,11 @@ class Rating:
         for place, source in enumerate(sources):
             for word in source.words or topic_words(source.text.lower()):
                 self._holding[word] = self._holding.get(word, 0) | 1 << place
+
+    def limit(self, source: TitleSource) -> float:
+        """Return the most that a title of a sentence may be rated."""
+        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in BEST])
+        return most + self._spread(source.words or topic_words(source.text.lower()))
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
