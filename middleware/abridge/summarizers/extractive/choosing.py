@@ -14,10 +14,9 @@ it, nor end with a question.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
-from typing import NamedTuple
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
@@ -38,21 +37,9 @@ ROUNDS = 2  # in which sentences that say the same are left out
 SAME_SHARE = 0.62  # share of its words from which a sentence says the same as another
 
 
-@dataclass(slots=True)
-class _Room:
-    """How much an extract may and should hold."""
-
-    least: float  # size
-    most: float  # size
-    places: int  # sentences
-
-    def judge(self, chosen: Sequence[Candidate]) -> int:
-        """Return 1 for too much, -1 for too little, else 0."""
-        size = sum([one.size for one in chosen])
-        if size > self.most or len(chosen) > self.places:
-            return len(chosen) > 1
-        too_short = size < self.least and len(chosen) < self.places
-        return -1 if too_short or not chosen else 0
+_Step = tuple[bool, float, float, float, float, float]
+"""Of a sentence: whether it stands beside the one before it; what it is worth if a run begins with
+it, if it follows on that one, and by itself; hundreds of characters; and what if a run ends."""
 
 
 def choose_sentences(
@@ -74,17 +61,26 @@ def choose_sentences(
         if (one.sound or one.asks) and (one in again or not _is_told(one, told))
     ]
     size = sum([one.size for one in candidates])
-    places = int(size // rules.chars_per_sentence) + 1
     least = min(rules.min_chars, LEAST_SHARE * size)
-    room = _Room(least, rules.max_chars, min(rules.max_sentences, places))
-    more = _add_worth(shown, opens=not told and room.places >= MIN_OPENING_PLACES, is_last=is_last)
+    places = min(rules.max_sentences, int(size // rules.chars_per_sentence) + 1)
+
+    judge = partial(_judge, rules, least, places)
+    more = _add_worth(shown, opens=not told and places >= MIN_OPENING_PLACES, is_last=is_last)
     for _ in range(ROUNDS):
-        chosen = _choose_within(shown, more, room)
+        chosen = _choose_within(shown, more, judge)
         kept = _without_repeated(chosen)
         if len(kept) == len(chosen):
             return chosen
         shown = [one for one in shown if one in kept or not any(repeats(one, it) for it in kept)]
     return kept
+
+
+def _judge(rules: ExtractRules, least: float, places: int, chosen: Sequence[Candidate]) -> int:
+    """Return 1 for too much, -1 for too little, else 0."""
+    size = sum([one.size for one in chosen])
+    if size > rules.max_chars or len(chosen) > places:
+        return len(chosen) > 1
+    return -1 if not chosen or (size < least and len(chosen) < places) else 0
 
 
 def _add_worth(shown: Sequence[Candidate], *, opens: bool, is_last: bool) -> dict[int, float]:
@@ -99,7 +95,7 @@ def _add_worth(shown: Sequence[Candidate], *, opens: bool, is_last: bool) -> dic
 
 
 def _choose_within(
-    shown: Sequence[Candidate], more: dict[int, float], room: _Room
+    shown: Sequence[Candidate], more: dict[int, float], judge: Callable[[Sequence[Candidate]], int]
 ) -> list[Candidate]:
     """Return the best choice that fits. The price of characters that makes it as long as it should
     be is as near to nothing as possible."""
@@ -108,7 +104,7 @@ def _choose_within(
     found: dict[int, list[Candidate]] = {}  # the latest choice that was too short, fit, or too long
     for _ in range(PRICES):
         chosen = _choose(shown, steps, price)
-        verdict = room.judge(chosen)
+        verdict = judge(chosen)
         found[verdict] = chosen
         if price == verdict == 0:
             break
@@ -119,37 +115,18 @@ def _choose_within(
         price = (low + high) / 2
     if 0 in found:
         return found[0]
-    worth = {one.position: step.own for one, step in zip(shown, steps, strict=True)}
-    best = sorted(found.get(1, []), key=lambda one: worth[one.position], reverse=True)
-    return _top_up(found.get(-1, []), best, room)
-
-
-def _top_up(short: Sequence[Candidate], best: Sequence[Candidate], room: _Room) -> list[Candidate]:
-    """Return a choice that is too short with the best of one that is too long, as far as they
-    fit."""
-    chosen = {one.position: one for one in short}
-    for one in best:
-        longer = {**chosen, one.position: one}
-        stands = not one.asks and (not one.leans or one.position - 1 in chosen)
-        if stands and room.judge([*longer.values()]) <= 0:
-            chosen = longer
-    return [chosen[position] for position in sorted(chosen)]
-
-
-class _Step(NamedTuple):
-    """What it is worth to take a sentence."""
-
-    follows: bool  # it stands beside the one before it
-    begins: float  # if a run begins with it
-    goes_on: float  # if it follows on the one before it
-    own: float
-    size: float  # in hundreds of characters
-    ends: float  # if a run ends with it
+    short = {one.position: one for one in found.get(-1, [])}  # topped up with the best as they fit
+    long = found.get(1, [])
+    for one in sorted(long, key=lambda it: it.score + more.get(it.position, 0.0), reverse=True):
+        stands = not one.asks and (not one.leans or one.position - 1 in short)
+        if stands and judge([*short.values(), one]) <= 0:
+            short[one.position] = one
+    return [short[position] for position in sorted(short)]
 
 
 def _weigh(shown: Sequence[Candidate], more: dict[int, float]) -> list[_Step]:
     return [
-        _Step(
+        (
             one.position == before + 1,
             -inf if one.leans else BEGIN,
             GO_ON + GO_ON_LEANING * one.leans,

@@ -11,10 +11,6 @@ MAX_WIDE_CLAUSE_CHARS = 22  # of a clause
 
 _WIDE_POINTS = lazy_compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
 
-_WIDE_FORMULA = lazy_compile(
-    r"^([\u4e00-\u9fff]+) ?[A-Za-z][^\u4e00-\u9fff]*=[^\u4e00-\u9fff]*(?=的[\u4e00-\u9fff]{1,3}$)"
-)
-
 _LATIN = lazy_compile(r"[A-Za-z0-9_.()]+")
 
 _WIDE_START = lazy_compile(
@@ -31,7 +27,6 @@ _WIDE_VAGUE = lazy_compile(
 def _phrase(text: str) -> str:
     """Return an object in a script without spaces, or its last noun if it is long; empty if it
     names nothing."""
-    text = _WIDE_FORMULA.sub(r"\1", text)
     text = _WIDE_START.sub("", text, count=1).strip(" の・的和与及")
     if _size(text) > MAX_WIDE_CHARS:
         text = _WIDE_START.sub("", text.rpartition("的")[2], count=1)
