@@ -64,6 +64,11 @@ CASES = [
     pytest.param(
         "Rice, beans, etc. are fine. Etc.", ["Rice, beans, etc. are fine.", "Etc."], id="etc"
     ),
+    pytest.param(
+        "It holds max. two keys. Then it fails.",
+        ["It holds max. two keys.", "Then it fails."],
+        id="a small letter after a stop",
+    ),
     pytest.param("See:\n\\[\nx = 1\n\\]\nEnd.", ["See: x = 1", "End."], id="displayed formula"),
     pytest.param("See.\n\\[\nx = 1\n\\]\nEnd.", ["See.", "End."], id="formula on its own"),
     pytest.param(

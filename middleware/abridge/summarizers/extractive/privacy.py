@@ -73,6 +73,10 @@ _NUMBER = re.compile(  # of a telephone, of a card
     r"|\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d)"
 )
 
+_DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
+MARKS = (_MAIL, _MAIL), (_CODE, _CODE), (_DIGITS, _NUMBER)
+"""What a text holds, fast to find, of which a sentence may hold what is private."""
+
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{16,}")
 _KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
 
@@ -85,7 +89,7 @@ class Privacy:
         lowered = text.lower()
         self._rules = [(word, pattern) for word, pattern in RULES if word in lowered]
         self._kept = _find_kept(lowered) if self._rules else []
-        self._marks = [pattern for pattern in (_MAIL, _NUMBER, _CODE) if pattern.search(text)]
+        self._marks = [pattern for found, pattern in MARKS if found.search(text)]
         self._keys = list(filter(_is_key, _TOKEN.findall(text)))
 
     def covers(self, text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import count
 from operator import itemgetter
 
 from abridge.lazy_re import lazy_compile
@@ -107,10 +108,13 @@ def _best(
     are rated alike, that of the later sentence."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     best, most, at = "", LEAST, 0
-    for place, source in sorted(enumerate(sources), key=lambda row: -rating.limit(row[1])):
-        if rating.limit(source) < most:
+    for limit, place in sorted(zip(map(rating.limit, sources), count(), strict=False))[::-1]:
+        if limit < most:
             break
+        source = sources[place]
         for draft in language.read(plain(source.text), names):
+            if rating.limit(source, [draft.kind]) < most:
+                continue
             rate = rating.rate(draft, source)
             if (rate, place) > (most, at) and allow(draft.title):
                 best, most, at = draft.title, rate, place

@@ -63,14 +63,16 @@ class Rating:
         self._kinds = {**KINDS, "concluded": KINDS["concluded"] + LAST * is_last}
         self._count = len(sources) or 1
         self._holding: dict[str, int] = {}  # a bit for each source that has a topic word
-        for place, source in enumerate(sources):
-            for word in source.words or topic_words(source.text.lower()):
+        words = [source.words or topic_words(source.text.lower()) for source in sources]
+        for place, found in enumerate(words):
+            for word in found:
                 self._holding[word] = self._holding.get(word, 0) | 1 << place
+        self._most = dict(zip(sources, map(self._spread, words), strict=True))
 
-    def limit(self, source: TitleSource) -> float:
-        """Return the most that a title of a sentence may be rated."""
-        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in BEST])
-        return most + self._spread(source.words or topic_words(source.text.lower()))
+    def limit(self, source: TitleSource, kinds: Iterable[str] = BEST) -> float:
+        """Return the most that a title of a sentence may be rated that is of one of the kinds."""
+        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in kinds])
+        return most + self._most[source]
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
