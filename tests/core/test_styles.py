@@ -108,7 +108,7 @@ from abridge.apis.summary_request import requested_style
 from abridge.config.settings import Settings
 from abridge.core.plan import Passage
 from abridge.sidecar.page.page import Page
-from abridge.summarizers.cleaning import clean
+from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.model.prompts import build_prompt
 
 settings = Settings(summary={"default": "listed"}, summarizer={"prompts": {"listed": "Say it."}})
@@ -117,8 +117,8 @@ assert settings.summarizer.prompts.listed == "Say it."
 assert requested_style({"reasoning": {"summary": "listed"}}) == "listed"
 
 text = "- I look.\\n- I leap."
-assert clean(text, "listed") == text
-assert clean(text, "concise") == "I look.\\nI leap."
+assert Cleaner("listed").feed(text, last=True) == text
+assert Cleaner("concise").feed(text, last=True) == "I look.\\nI leap."
 
 def asked(style):
     prompts = Settings().summarizer.prompts

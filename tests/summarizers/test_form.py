@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core.styles import STYLES, SummaryStyle, title_of
-from abridge.summarizers.cleaning import Cleaner, clean
+from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.form import OPENING_CHARS
 from tests.summarizers.test_cleaning import buffered_chars
 
@@ -71,7 +71,7 @@ TITLE_ALONE = [
 ]
 
 
-def in_pieces(text: str, sizes: list[int], style: SummaryStyle) -> str:
+def in_pieces(text: str, sizes: list[int], style: SummaryStyle | None) -> str:
     cleaner, cleaned, start = Cleaner(style), "", 0
     for size in sizes:
         cleaned += cleaner.feed(text[start : start + size])
@@ -82,25 +82,25 @@ def in_pieces(text: str, sizes: list[int], style: SummaryStyle) -> str:
 @pytest.mark.parametrize("style", ["auto", "detailed"])
 @pytest.mark.parametrize(("text", "expected"), TITLED)
 def test_a_part_begins_with_a_bold_title(style: SummaryStyle, text: str, expected: str) -> None:
-    assert clean(text, style) == expected
+    assert in_pieces(text, [], style) == expected
     assert in_pieces(text, [1] * len(text), style) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), UNTITLED)
 def test_a_concise_summary_has_no_title(text: str, expected: str) -> None:
-    assert clean(text, "concise") == expected
+    assert in_pieces(text, [], "concise") == expected
     assert in_pieces(text, [1] * len(text), "concise") == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), TITLE_ALONE)
 def test_of_a_title_nothing_follows(text: str, expected: str) -> None:
-    assert clean(text, "title") == expected
+    assert in_pieces(text, [], "title") == expected
     assert in_pieces(text, [1] * len(text), "title") == expected
 
 
 def test_without_a_style_nothing_but_unsafe_constructs_changes() -> None:
     text = "Here is a summary:\n\n# Comparing\n- The model considers it."
-    assert clean(text) == text
+    assert in_pieces(text, [], None) == text
 
 
 FRAGMENTS = (
@@ -117,12 +117,12 @@ styles = st.sampled_from(sorted(STYLES))
 
 @given(texts | st.text(), st.lists(st.integers(0, 9)), styles)
 def test_any_split_gives_the_same_part(text: str, sizes: list[int], style: SummaryStyle) -> None:
-    assert in_pieces(text, sizes, style) == clean(text, style)
+    assert in_pieces(text, sizes, style) == in_pieces(text, [], style)
 
 
 @given(texts)
 def test_of_any_text_a_title_alone_is_a_title_or_nothing(text: str) -> None:
-    title = clean(text, "title")
+    title = in_pieces(text, [], "title")
     assert not title.strip() or title_of(title) is not None
     assert "\n" not in title
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abridge.summarizers.cleaning import Cleaner, clean
+from abridge.summarizers.cleaning import Cleaner
 
 REWRITTEN = [
     ("The model considers its options.", "I consider my options."),
@@ -40,11 +40,11 @@ UNCHANGED = [
 
 @pytest.mark.parametrize(("text", "expected"), REWRITTEN)
 def test_sentences_begin_with_the_first_person(text: str, expected: str) -> None:
-    assert clean(text, "detailed") == expected
+    assert Cleaner("detailed").feed(text, last=True) == expected
     cleaner = Cleaner("detailed")
     assert "".join(map(cleaner.feed, text)) + cleaner.feed("", last=True) == expected
 
 
 @pytest.mark.parametrize("text", UNCHANGED)
 def test_what_the_reasoning_is_about_stays(text: str) -> None:
-    assert clean(text, "detailed") == text
+    assert Cleaner("detailed").feed(text, last=True) == text

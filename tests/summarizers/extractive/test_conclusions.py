@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from abridge.summarizers.extractive.conclusions import LEADING_CHARS, PATTERNS, concludes
-from abridge.summarizers.extractive.openings import Reading
+from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence, split_sentences
 from tests.support.shared import REASONING, needs_reasoning
 

@@ -10,7 +10,7 @@ from abridge.summarizers.extractive.doubts import (
     is_taken_back,
     names_a_question,
 )
-from abridge.summarizers.extractive.openings import Reading
+from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence
 
 

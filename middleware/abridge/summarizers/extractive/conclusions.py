@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from abridge.lazy_re import lazy_compile
-from abridge.summarizers.extractive.openings import Reading
+from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.words import read_phrases
 
 LEADING_CHARS = 24  # of a sentence, in which a phrase begins that concludes; a third in Chinese

@@ -1,15 +1,15 @@
-"""Tell doubtful sentences by how they begin, and by how the next one begins; and illegible ones.
+"""Tell doubtful sentences by how they begin, and by how the next one begins.
 
 Reasoning thinks aloud, supposes, and takes back what it said a sentence before. So a sentence is
-judged together with the opening of the next one. One that can be read is whole, and holds neither
-code nor half a formula.
+judged together with the opening of the next one.
 """
 
 from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.openings import THINKING_ALOUD, Reading
+from abridge.summarizers.extractive.openings import THINKING_ALOUD
+from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.words import word_count, words_of
 
 _TAKES_BACK = re.compile(
@@ -64,29 +64,6 @@ _TASK_WORDS = words_of(
 _QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$")
 """What the user asked, not what the reasoning asks itself."""
 
-_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"]")
-"""What every illegible sentence holds, except those that start loosely, or a curly quotation mark:
-most hold nothing of it."""
-
-_DEBRIS = re.compile(  # fast to find: each alternative starts with a character
-    r"\\[A-Za-z(\[\])]|```|\$\$|{|}|=(?:(?<=[=!:+]=)| ?[?？]$)|>(?:(?<=[=-]>)| ?[?？]$)|< ?[?？]$"
-    r"|&&|\|(?:\||\s*$)|;\s*$|\)\.\w+\(|\((?<=\w\()\);?\s*$"
-)
-"""Code, LaTeX, and other things that are no sentence."""
-
-_SIGN_START = re.compile(r"\W*[=<>+*/]")
-_LINK_OR_TAG = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
-_CODE_SPAN = re.compile(r"`[^`\n]+`")
-_LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
-
-_LOOSE_END = re.compile(
-    r"[:：,，]$|\b(?:gives?|yields?|obtain|becomes?|equals|is|are|get|have|as|the|an?|of|to|and|or"
-    r"|that|where|with|for|by|namely|ist|sind|und|oder|der|die|das|est|et|es|y)$"
-)
-"""The end of a sentence that a formula or a list completes."""
-
-_SENTENCE_STOPS = (".", "!", "。")
-
 MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 """Words from which a question, or what is thought aloud, names what it is about."""
 
@@ -121,21 +98,3 @@ def is_taken_back(read: Reading, *, is_first: bool) -> bool:
     which states the task, is only denied."""
     found = _TAKES_BACK.match(read.following.raw) if read.following else None
     return found is not None and not ((is_first or read.settles) and not found["denies"])
-
-
-def is_legible(text: str) -> bool:
-    """Return false for code, links, half a formula, and half a sentence."""
-    if _LOOSE_START.match(text) or (
-        not text.endswith(_SENTENCE_STOPS) and _LOOSE_END.search(text, max(0, len(text) - 9))
-    ):
-        return False
-    if not ("“" in text or "”" in text or _SUSPECT.search(text)):
-        return True
-    if _LINK_OR_TAG.search(text):
-        return False
-    if "`" in text:
-        text = _CODE_SPAN.sub("`_`", text)
-    marks = text.count('"') % 2, text.count("`") % 2
-    opened = *marks, text.count("("), text.count("["), text.count("“")
-    closed = 0, 0, text.count(")"), text.count("]"), text.count("”")
-    return opened == closed and not (_SIGN_START.match(text) or _DEBRIS.search(text))

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.sentences import Sentence
-from abridge.summarizers.extractive.words import is_wide, split_words
-
 _FILLERS = (
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
@@ -90,7 +87,6 @@ _LEANS = re.compile(
 _ARTICLE = re.compile(r"D(?:as|ies(?:e[rs]?)?) [A-ZÄÖÜ]")
 """One in German with its noun, which only looks like a pronoun."""
 
-_CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
 _NAME = re.compile(r"[^\W\d_]?(?=[\s,.;:)=]|$)|\w*[A-Z_\d(./]")
 """A variable or an identifier: not to be written with a capital."""
 
@@ -116,31 +112,3 @@ def leans(text: str) -> bool:
     if text[0] in "([（":
         return True
     return _LEANS.match(text.lower()) is not None and not _ARTICLE.match(text)
-
-
-class Reading:
-    """A sentence without fillers, read once for all that is to be found out about it."""
-
-    following: Reading | None = None
-
-    def __init__(self, sentence: Sentence) -> None:
-        self.block, self.hangs = sentence.block, sentence.hangs
-        self.raw = self.lower = sentence.text.lower()  # with fillers
-        self.text = strip(sentence.text, FILLERS.match(self.raw))
-        if self.text is not sentence.text:
-            self.lower = self.text.lower()
-        self.wide = is_wide(self.lower)
-        self.words, self.topics = split_words(self.lower, wide=self.wide)
-        self.thinks = THINKING_ALOUD.match(self.lower) is not None
-        self.draws = CONSEQUENCE.match(self.lower) is not None
-
-    @property
-    def asks(self) -> bool:
-        return self.lower.rstrip(_CLOSING).endswith(("?", "？"))
-
-    @property
-    def settles(self) -> bool:
-        """Whether it is a consequence that ends its paragraph or is followed by a question."""
-        following = self.following
-        ends = not following or following.block != self.block or following.asks
-        return self.draws and not self.asks and ends

@@ -15,8 +15,10 @@ from itertools import pairwise
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import doubts
 from abridge.summarizers.extractive.conclusions import concludes
-from abridge.summarizers.extractive.openings import CONNECTIVES, Reading, leans, strip
+from abridge.summarizers.extractive.legibility import is_legible
+from abridge.summarizers.extractive.openings import CONNECTIVES, leans, strip
 from abridge.summarizers.extractive.privacy import Privacy
+from abridge.summarizers.extractive.reading import Reading
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import share_of, word_count
 
@@ -54,7 +56,7 @@ def score_sentences(
     place, asked = 0, False
     for read, private in zip(readings, hidden, strict=True):
         if not doubts.is_nod(read, asked=asked):
-            if not private and doubts.is_legible(read.text):
+            if not private and is_legible(read.text):
                 yield _rate(read, place, told)
             place += 1
         asked = read.asks
