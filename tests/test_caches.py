@@ -28,6 +28,7 @@ MAKERS = frozenset(
 
 SIZED_ELSEWHERE = {
     ("caches.py", "lru_cache"): "the size is what `cached` is given",
+    ("http/pool.py", "cache"): "of no arguments: one",
     ("memory/opened_blobs.py", "OrderedDict"): "cut to OPENED_BLOB_BYTES after each addition",
     ("memory/stores/memory.py", "TTLCache"): "`history.bytes`, and `max_marks`, which is MARKS",
     ("memory/summaries.py", "cache"): "of three booleans: eight",

@@ -66,8 +66,8 @@ async def half_answered() -> AsyncIterator[tuple[Peer, AsyncIterator[bytes], Cal
         assert connection is not None
 
         def expire() -> None:
-            connection._deadline = 0.0
-            connection._on_read_timeout()
+            connection._silence._deadline = 0.0
+            connection._silence._on_end()
 
         assert await soon(anext(body)) == b"half"
         yield peers[0], body, expire

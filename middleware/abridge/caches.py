@@ -49,6 +49,9 @@ INSTRUCTIONS = 16
 MARKS = 100_000
 """Marks of summaries; their keys are digests, and they have no values."""
 
+LOOKUPS = 1024
+"""Names of upstreams' hosts: the addresses of each."""
+
 HOSTS = 64
 """Host headers: whether each is valid, and whether it is allowed."""
 

@@ -42,7 +42,7 @@ STORE_SCHEMES = (
 SQL_SCHEMES = ("postgresql", "postgres")
 """Those of a database that can hold the ledger, as a store can."""
 
-_HOST = re.compile(rb"[\w:%-]{1,63}(\.[\w:%-]{1,63})*+\.?", re.ASCII)
+_HOST = re.compile(rb"[\w:%-]{1,63}(?:\.[\w:%-]{1,63})*\.?", re.ASCII)
 """A host's name, encoded by IDNA, or an IP address."""
 
 _HOST_GLOB = re.compile(r"[^/:\s]+(?<!\.)")

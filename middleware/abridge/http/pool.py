@@ -14,6 +14,7 @@ import httpx
 from aiohappyeyeballs import AddrInfoType, start_connection
 from cachetools import TTLCache
 
+from abridge.caches import LOOKUPS
 from abridge.http.connections import UpstreamConnection
 from abridge.http.forward_proxy import DEFAULT_PORTS, ForwardProxy
 
@@ -22,8 +23,6 @@ KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
 NEXT_ADDRESS = 0.25  # seconds after which another address is tried beside one (RFC 8305, section 5)
 
 LOOKUP_LIFETIME = 10.0  # seconds
-
-MAX_LOOKUPS = 1024
 
 Address: TypeAlias = tuple[str, int]
 """Host and port."""
@@ -43,7 +42,7 @@ class ConnectionPool:
         self._idle: dict[str, list[tuple[UpstreamConnection, float]]] = {}  # with since when
         self._sweep: asyncio.TimerHandle | None = None
         self._lookups: TTLCache[Address, asyncio.Task[deque[AddrInfoType]]] = TTLCache(
-            MAX_LOOKUPS, LOOKUP_LIFETIME, self._loop.time
+            LOOKUPS, LOOKUP_LIFETIME, self._loop.time
         )
 
     @property

@@ -20,7 +20,7 @@ from tests.support.canaries import objects_in
 PREFIX = "abr1."
 ALPHABET = ascii_letters + digits + "-_"
 TENANTS = ("anna", "bert")
-FOR_YEARS = 1e10
+FOR_YEARS = 1e9
 """How long blobs are accepted, in seconds: saved cases are replayed for years."""
 
 

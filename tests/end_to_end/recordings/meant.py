@@ -13,6 +13,14 @@ TOLD_OTHERWISE = {
         {"text"},
         "the text begins with a block of thinking in tags",
     ),
+    **dict.fromkeys(
+        ("responses-0f38bde9.response.sse", "responses-74328e38.response.json"),
+        ({"finish"}, "upstream made an image, of which Messages knows no form"),
+    ),
+    **dict.fromkeys(
+        ("responses-32a7210a.response.sse", "responses-29fd4032.response.json"),
+        ({"finish", "text"}, "the same, with a text that is held until what is hidden is clear"),
+    ),
     "gemini-505de1e2.response.json": (
         {"cited"},
         "an address with blanks is no address where thinking is hidden: its title stands for it",

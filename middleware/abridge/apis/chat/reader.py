@@ -484,6 +484,8 @@ class ChatReader:
     def _repeat_usage(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
         """Return the chunk that finishes the last choice with the usage that came beside an earlier
         one, if it has none; any other as it is."""
+        if self._display.hides_usage:
+            return chunk, frame
         if chunk.get("usage"):
             self._unfinished_usage = chunk["usage"]
         elif self._unfinished_usage and self._is_last(objects(chunk.get("choices"))):
