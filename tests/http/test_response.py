@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import httpx
 import pytest
 from hypothesis import given
@@ -98,6 +100,16 @@ def test_a_long_body_has_none() -> None:
         parser.feed(b"1\r\na\r\n" * 100)
         parser.take()
     assert parser.failure is None
+
+
+def test_what_is_unread_takes_its_own_size_however_small_its_chunks_are() -> None:
+    parser, chunks = parse(CHUNKED), b"2\r\nab\r\n" * 20_000
+    tracemalloc.start()
+    parser.feed(chunks)
+    unread, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert unread < 60_000
+    assert parser.take() == b"ab" * 20_000
 
 
 @pytest.mark.parametrize(

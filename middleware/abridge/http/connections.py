@@ -79,7 +79,7 @@ class UpstreamConnection(asyncio.Protocol):
     @property
     def unread_bytes(self) -> int:
         """Bytes of a response's body that nobody has taken."""
-        return 0 if self._is_idle else self._response.size
+        return 0 if self._is_idle else len(self._response.body)
 
     # The request
 
@@ -180,7 +180,7 @@ class UpstreamConnection(asyncio.Protocol):
         returned. Raises httpx's errors, and what `take` raises.
         """
         response = self._response
-        while not (response.pieces or response.is_complete):
+        while not (response.body or response.is_complete):
             if response.failure is not None:
                 raise response.failure
             await self._wait(take)
@@ -215,7 +215,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.has_received = True
         self._silence.begin_again()
         response.feed(data)
-        if response.size > READ_BUFFER and not self._is_paused:
+        if len(response.body) > READ_BUFFER and not self._is_paused:
             self._is_paused = True
             self.transport.pause_reading()
         if self._reader is not None:
@@ -228,7 +228,7 @@ class UpstreamConnection(asyncio.Protocol):
         response = self._response
         if reader.take is None or not is_small or response.is_over:
             self._wake()
-        elif response.pieces and not reader.waiter.done():
+        elif response.body and not reader.waiter.done():
             self._offer(response, reader, reader.take)
 
     def _offer(self, response: ResponseParser, reader: _Reader, take: Take) -> None:
@@ -239,7 +239,7 @@ class UpstreamConnection(asyncio.Protocol):
             reader.waiter.set_exception(error)
             return
         if not is_taken:
-            response.put_back(data)
+            response.body += data
             reader.waiter.set_result(None)
 
     def _wake(self) -> None:
@@ -258,7 +258,7 @@ class UpstreamConnection(asyncio.Protocol):
         Returns the error if the response is incomplete.
         """
         response = self._response
-        is_read = response.is_complete and not response.pieces
+        is_read = response.is_complete and not response.body
         failure = None if is_read else response.failure or httpx.ReadError(CLOSED_MESSAGE)
         if is_read and self._is_sent and response.is_reusable and self.is_open:
             self._become_idle()

@@ -39,7 +39,7 @@ class ResponseParser:
 
     __slots__ = (
         *("_between", "_has_no_body", "_headers", "_parser"),
-        *("failure", "head", "is_complete", "is_reusable", "pieces", "size"),
+        *("body", "failure", "head", "is_complete", "is_reusable"),
     )
 
     def __init__(self, *, has_no_body: bool) -> None:
@@ -47,8 +47,7 @@ class ResponseParser:
         self._headers: list[tuple[bytes, bytes]] = []
         self._between = 0  # bytes since the last piece
         self.head: ResponseHead | None = None
-        self.pieces: list[bytes] = []  # of the body
-        self.size = 0  # bytes of them
+        self.body = bytearray()  # one, since a list of small chunks takes twenty times their size
         self.is_complete = False
         self.is_reusable = False  # True if the connection can be used once it is complete
         self.failure: Exception | None = None
@@ -91,16 +90,9 @@ class ResponseParser:
 
     def take(self) -> bytes:
         """Return what has come of the body since the last time."""
-        pieces = self.pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        self.size = 0
+        data = bytes(self.body)
+        self.body.clear()
         return data
-
-    def put_back(self, data: bytes) -> None:
-        """Have what was taken taken again."""
-        self.pieces.append(data)
-        self.size = len(data)
 
     def release(self) -> None:
         """Let go of the parser, which refers to this."""
@@ -134,8 +126,7 @@ class ResponseParser:
             self.is_reusable = False
             return
         self._between = 0
-        self.pieces.append(piece)
-        self.size += len(piece)
+        self.body += piece
 
     def on_message_complete(self) -> None:
         if self.head is not None:
