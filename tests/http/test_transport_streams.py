@@ -121,8 +121,9 @@ async def test_an_exception_in_the_body_source_ends_the_request(transport: Trans
         await soon(noticed.wait())
 
 
+@pytest.mark.parametrize("begun", [CHUNKED + chunk(b"half"), b"HTTP/1.1 200 OK\r\n\r\nhalf"])
 async def test_an_exception_in_the_body_source_ends_an_early_response(
-    transport: Transport,
+    transport: Transport, begun: bytes
 ) -> None:
     answered = asyncio.Event()
 
@@ -133,7 +134,7 @@ async def test_an_exception_in_the_body_source_ends_an_early_response(
 
     async def script(peer: Peer) -> None:
         await peer.head()
-        await peer.send(CHUNKED + chunk(b"half"))
+        await peer.send(begun)
         await peer.left()
 
     async with listen(script) as server:

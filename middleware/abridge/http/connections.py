@@ -129,7 +129,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         if self._response.head is None:
             self._response.fail(cast(Exception, error))
-        self.transport.abort()
+        self.disconnect()
 
     @property
     def _is_sent(self) -> bool:
