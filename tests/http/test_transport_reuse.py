@@ -161,6 +161,21 @@ async def test_a_connection_serves_one_request_after_another(transport: Transpor
         assert server.connections == 1
 
 
+async def test_what_upstream_takes_no_more_of_prevents_reuse(transport: Transport) -> None:
+    answered = asyncio.Event()
+
+    async def refuse(peer: Peer) -> None:
+        await peer.head()
+        await peer.answer(b"too long", status=b"413 Content Too Large")
+        await answered.wait()
+
+    async with listen(refuse, serve) as server:
+        request = post(server.url, b"x" * (16 << 20))
+        assert await soon(send_request(transport, request)) == b"too long"
+        assert await soon(send_request(transport, post(server.url, b"a"))) == b"a"
+        answered.set()
+
+
 async def test_connection_close_prevents_reuse(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()

@@ -135,8 +135,9 @@ class UpstreamConnection(asyncio.Protocol):
     def _is_sent(self) -> bool:
         """True if upstream has got all of the request."""
         upload = self._upload
-        return upload is None or (
-            upload.done() and not upload.cancelled() and upload.exception() is None
+        return self._writable is None and (
+            upload is None
+            or (upload.done() and not upload.cancelled() and upload.exception() is None)
         )
 
     def pause_writing(self) -> None:
