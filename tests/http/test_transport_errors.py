@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from weakref import ref
 
 import httpx
 import pytest
@@ -368,3 +370,20 @@ async def test_a_synchronous_stream_is_not_sent(transport: Transport) -> None:
     request = httpx.Request("POST", unused_address(), content=iter([b"x"]))
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)
+
+
+@pytest.mark.parametrize(
+    "script", [says(b"", close), says(LENGTH, close), says(b"", stay), says(b"", babble)]
+)
+async def test_what_failed_is_freed_without_the_collector(script: Script) -> None:
+    """It is rarely run, and a request may be large."""
+    gc.disable()
+    try:
+        async with patient(script, headers=SHORT) as (server, transport):
+            try:
+                await soon(send_request(transport, get(server.url)))
+            except httpx.TransportError as error:
+                failure = ref(error)
+            assert failure() is None
+    finally:
+        gc.enable()

@@ -168,8 +168,6 @@ class UpstreamConnection(asyncio.Protocol):
         """
         response = self._response
         while response.head is None:
-            if response.failure is not None:
-                raise response.failure
             await self._wait(None)
         self._silence.await_no_end()
         return response.head
@@ -182,8 +180,6 @@ class UpstreamConnection(asyncio.Protocol):
         """
         response = self._response
         while not (response.body or response.is_complete):
-            if response.failure is not None:
-                raise response.failure
             await self._wait(take)
         return self._take_all(response)
 
@@ -199,6 +195,11 @@ class UpstreamConnection(asyncio.Protocol):
         return response.take()
 
     async def _wait(self, take: Take | None) -> None:
+        if (response := self._response).failure is not None:
+            try:
+                raise response.failure
+            finally:
+                response.failure = None  # else a circle: an error refers to those who raise it
         waiter = self._loop.create_future()
         self._reader = _Reader(waiter, take, copy_context())
         self._silence.await_end()
