@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from abridge.http.pool import KEEP_ALIVE, LOOKUP_LIFETIME, ConnectionPool
 from abridge.http.transport import Transport
 from tests.http.requests import connections_in_use, get, send_request
+from tests.http.test_transport_defaults import PEM, certificate
 from tests.support.clock import Clock
 from tests.support.servers import HANG, Peer, listen, soon, until
 
@@ -111,3 +113,14 @@ async def test_a_request_that_gives_up_does_not_end_the_lookup_of_another(
     await asyncio.sleep(0)
     first.cancel()
     assert (await second)[0][4] == ("10.0.0.1", 80)
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost."])
+async def test_a_dot_after_a_name_is_none_of_its_certificate(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    pool = ConnectionPool(ssl.create_default_context(cafile=PEM), HANG)
+    async with listen(serve, ssl=certificate()) as server:
+        Names(monkeypatch, "127.0.0.1")
+        await pool.acquire(server.url.replace("127.0.0.1", host), None, fresh=False)
+        await pool.close()

@@ -147,7 +147,7 @@ class ConnectionPool:
             lambda: UpstreamConnection(self._keep, self._forget),
             sock=link,
             ssl=tls,
-            server_hostname=None if tls is None else address[0],
+            server_hostname=None if tls is None else _certified_name(address[0]),
         )
         return connection
 
@@ -180,7 +180,7 @@ class ConnectionPool:
             connection.send_request(data, idle_timeout=self._connect_timeout, is_head=True)
             head = await connection.read_head()
             if head.status == 200:
-                return await connection.start_tls(tls, address[0])
+                return await connection.start_tls(tls, _certified_name(address[0]))
         except BaseException:
             connection.disconnect()
             raise
@@ -191,6 +191,11 @@ class ConnectionPool:
 def _address(url: str) -> Address:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
+
+
+def _certified_name(host: str) -> str:
+    """Return a host's name as certificates have it: without the dot that no search path follows."""
+    return host.rstrip(".")
 
 
 @cache
