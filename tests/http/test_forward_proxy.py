@@ -163,6 +163,20 @@ async def test_a_proxy_that_refuses_is_an_upstream_out_of_reach(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n"])
+async def test_a_proxy_that_does_not_answer_is_an_upstream_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.send(answer)
+
+    async with listen(script) as proxy, transport() as outgoing:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with pytest.raises(httpx.ConnectError, match=r"Cannot connect to https://model\.test"):
+            await send_request(outgoing, get("https://model.test"))
+
+
 def transport(tls: ssl.SSLContext | None = None) -> Transport:
     return Transport(connect=HANG, headers=HANG, idle=HANG, tls=tls)
 

@@ -24,6 +24,12 @@ NEXT_ADDRESS = 0.25  # seconds after which another address is tried beside one (
 
 LOOKUP_LIFETIME = 10.0  # seconds
 
+CONNECT_ERRORS = (
+    *(OSError, RuntimeError),
+    ValueError,  # the name is invalid
+    *(httpx.ReadError, httpx.RemoteProtocolError),  # a proxy answers no CONNECT
+)
+
 Address: TypeAlias = tuple[str, int]
 """Host and port."""
 
@@ -122,7 +128,7 @@ class ConnectionPool:
                 return await self._connect_to(origin, proxy)
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
-        except (OSError, RuntimeError, ValueError) as error:  # ValueError: the name is invalid
+        except CONNECT_ERRORS as error:
             reason = getattr(error, "strerror", None) or error
             raise httpx.ConnectError(f"Cannot connect to {origin} [{reason}]") from error
 
