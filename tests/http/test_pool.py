@@ -124,3 +124,17 @@ async def test_a_dot_after_a_name_is_none_of_its_certificate(
         Names(monkeypatch, "127.0.0.1")
         await pool.acquire(server.url.replace("127.0.0.1", host), None, fresh=False)
         await pool.close()
+
+
+async def test_what_connects_while_the_pool_is_closed_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = ConnectionPool(None, HANG)
+    async with listen(serve) as server:
+        Names(monkeypatch, "127.0.0.1")
+        connecting = asyncio.create_task(pool.acquire(server.url, None, fresh=False))
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(httpx.ConnectError, match="closed"):
+            await soon(connecting)
+        await until(lambda: not pool._open)

@@ -47,6 +47,7 @@ class ConnectionPool:
         self._open: dict[UpstreamConnection, str] = {}  # with their origins
         self._idle: dict[str, list[tuple[UpstreamConnection, float]]] = {}  # with since when
         self._sweep: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._lookups: TTLCache[Address, asyncio.Task[deque[AddrInfoType]]] = TTLCache(
             LOOKUPS, LOOKUP_LIFETIME, self._loop.time
         )
@@ -72,6 +73,9 @@ class ConnectionPool:
         if connection is None:
             connection = await self._connect(origin, proxy)
             self._open[connection] = origin
+            if self._is_closed:
+                connection.disconnect()
+                raise httpx.ConnectError(f"Cannot connect to {origin} [The pool was closed]")
         return connection
 
     async def close(self) -> None:
@@ -80,8 +84,7 @@ class ConnectionPool:
             self._sweep.cancel()
         if self._loop.is_closed():
             return
-        for lookup in self._lookups.values():
-            lookup.cancel()
+        self._is_closed = True
         closing = [*self._open]
         for connection in closing:
             connection.disconnect()
