@@ -155,8 +155,6 @@ class SummaryRunner:
 
     def set_timer(self) -> None:
         """Set the timer to the Sequencer's deadline; none while the clock is paused."""
-        if self._timer_due is None and not self.sequencer.holding:
-            return
         idle = self._clock.paused or self._stopped
         due = None if idle else self.sequencer.deadline
         if due == self._timer_due:
@@ -191,8 +189,10 @@ class SummaryRunner:
         finally:
             self._effects = None
         self.set_timer()
+        self._note_room()
         if self.sequencer.held_bytes != self._held_bytes:
-            self._note_held()
+            self._held_bytes = self.sequencer.held_bytes
+            self._observer.note_held(self._held_bytes)
 
     def _perform_batch(self, effects: list[Effect]) -> None:
         events: list[Event] = []
@@ -211,11 +211,6 @@ class SummaryRunner:
                 self._start_call(call)
             else:
                 self._cancel(call)
-
-    def _note_held(self) -> None:
-        self._held_bytes = self.sequencer.held_bytes
-        self._observer.note_held(self._held_bytes)
-        self._note_room()
 
     def _note_room(self) -> None:
         is_busy = self._reading is not None or self.sequencer.is_full
