@@ -149,8 +149,9 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set_result(None)
 
     async def start_tls(self, tls: ssl.SSLContext, host: str) -> None:
-        """Speak TLS with a host from now on, through the tunnel that a request has opened."""
-        self._become_idle()
+        """Speak TLS with a host from now on."""
+        if not self._is_idle:  # a request has opened a tunnel
+            self._become_idle()
         self._use_count = 0
         transport = await self._loop.start_tls(self.transport, self, tls, server_hostname=host)
         self.transport = cast(asyncio.Transport, transport)

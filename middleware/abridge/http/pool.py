@@ -136,27 +136,28 @@ class ConnectionPool:
             raise httpx.ConnectError(f"Cannot connect to {origin} [{reason}]") from error
 
     async def _connect_to(self, origin: str, proxy: ForwardProxy | None) -> UpstreamConnection:
-        host, port = _address(origin)
-        tls = (self._tls or _default_tls()) if origin.startswith("https:") else None
-        if proxy is None:
-            return await self._open_connection((host, port), tls)
-        connection = await self._open_connection(_address(proxy.url), None)
-        if tls is not None:
-            await self._open_tunnel(connection, (host, port), proxy, tls)
+        address = _address(origin)
+        connection = await self._open_connection(address if proxy is None else _address(proxy.url))
+        if not origin.startswith("https:"):
+            return connection
+        try:
+            if proxy is not None:
+                await self._open_tunnel(connection, address, proxy)
+            await connection.start_tls(self._tls or _default_tls(), _certified_name(address[0]))
+        except BaseException:
+            connection.disconnect()
+            raise
         return connection
 
-    async def _open_connection(
-        self, address: Address, tls: ssl.SSLContext | None
-    ) -> UpstreamConnection:
+    async def _open_connection(self, address: Address) -> UpstreamConnection:
+        """Open one without TLS: as uvloop opens one with it, a failure closes the socket twice, and
+        the second time may be another's."""
         link = await start_connection(
             await self._look_up(address), happy_eyeballs_delay=NEXT_ADDRESS, loop=self._loop
         )
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, connection = await self._loop.create_connection(
-            lambda: UpstreamConnection(self._keep, self._forget),
-            sock=link,
-            ssl=tls,
-            server_hostname=None if tls is None else _certified_name(address[0]),
+            lambda: UpstreamConnection(self._keep, self._forget), sock=link
         )
         return connection
 
@@ -175,26 +176,16 @@ class ConnectionPool:
         return deque(await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
 
     async def _open_tunnel(
-        self,
-        connection: UpstreamConnection,
-        address: Address,
-        proxy: ForwardProxy,
-        tls: ssl.SSLContext,
+        self, connection: UpstreamConnection, address: Address, proxy: ForwardProxy
     ) -> None:
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         lines = [f"CONNECT {host}:{address[1]} HTTP/1.1", f"Host: {host}:{address[1]}"]
         lines += (f"{name}: {value}" for name, value in proxy.headers.items())
         data = "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
-        try:
-            connection.send_request(data, idle_timeout=self._connect_timeout, is_head=True)
-            head = await connection.read_head()
-            if head.status == 200:
-                return await connection.start_tls(tls, _certified_name(address[0]))
-        except BaseException:
-            connection.disconnect()
-            raise
-        connection.disconnect()
-        raise httpx.ConnectError(f"The proxy refuses to connect: {head.status}")
+        connection.send_request(data, idle_timeout=self._connect_timeout, is_head=True)
+        status = (await connection.read_head()).status
+        if status != 200:
+            raise httpx.ConnectError(f"The proxy refuses to connect: {status}")
 
 
 def _address(url: str) -> Address:
