@@ -210,6 +210,14 @@ class TestAllowedTools:
         assert [tool["function"]["name"] for tool in written.body["tools"]] == ["a", "c"]
         assert (written.body["tool_choice"], list(written.tools)) == ("auto", ["a", "c"])
 
+    @pytest.mark.parametrize("mode", ["auto", "required"])
+    @pytest.mark.parametrize("provider", ["openai", "vllm"])
+    def test_where_none_is_allowed_none_may_be_called(self, mode: str, provider: str) -> None:
+        choice = {"type": "allowed_tools", "mode": mode, "tools": []}
+        question = responses_request(tools=list(self.FLAT), tool_choice=choice)
+        written = to_chat(question, provider)
+        assert (written.body["tool_choice"], len(written.tools)) == ("none", 3)
+
 
 class TestToolsInTheInput:
     """Codex sends its tools so to the models that accept it."""

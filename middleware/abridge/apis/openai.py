@@ -270,7 +270,8 @@ def read_tool_choice(
     mode, tools = allowed.get("mode"), iter_objects(allowed.get("tools"), f"{param}.tools")
     if mode not in CHOICE_MODES[1:]:
         raise invalid_value_error(mode, f"{param}.mode")
-    return ToolChoice(mode, tuple(name for tool, at in tools for name in read_names(tool, at)))
+    names = tuple(name for tool, at in tools for name in read_names(tool, at))
+    return ToolChoice(mode if names else "none", names)
 
 
 def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool], spell: Spelling) -> str | Json:
