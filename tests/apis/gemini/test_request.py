@@ -209,6 +209,9 @@ class TestMessages:
             (ImagePart("https://example.com/a.png?x=1"), "image/png"),
             (ImagePart("https://example.com/a"), "image/jpeg"),
             (FilePart(url="https://example.com/a.pdf"), "application/pdf"),
+            (FilePart(url="https://example.com/a.pdf?x=1#page=2", name="A"), "application/pdf"),
+            (FilePart(url="https://example.com/a.pdf", name="On Node.js"), "application/pdf"),
+            (FilePart(url="https://example.com/a?x=1.txt", name="a.pdf"), "application/pdf"),
         ],
     )
     def test_media_by_their_address(self, part: ImagePart | FilePart, kind: str) -> None:

@@ -243,9 +243,9 @@ def read_medium(part: ImagePart | FilePart | AudioPart) -> Medium | None:
     if part.url.lower().startswith(REMOTE):
         if _is_uploaded(part.url):
             return None
-        name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
-        kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else "")
-        return Medium(kind, uri=part.url)
+        kind = guess_type(urlsplit(part.url).path)[0]  # a title may end like another file's name
+        other = "image/jpeg" if isinstance(part, ImagePart) else guess_type(part.name)[0] or ""
+        return Medium(kind or other, uri=part.url)
     if isinstance(part, ImagePart):
         return _read_data(part.url)
     return _read_data(part.data, guess_type(part.name)[0])
