@@ -61,10 +61,16 @@ def run(stream: list[Event], **settings: Any) -> tuple[Pipeline, ResponsesStream
     return pipeline, check_responses(pipeline.stream(b"".join(numbered(*stream))))
 
 
-def final_output(stream: list[Event]) -> list[Any]:
-    """The final response's output, of a stream that is not to be checked."""
+def final_response(stream: list[Event]) -> Event:
+    """The final response of a stream that is not to be checked."""
     out = responses(write=text_of).stream(b"".join(numbered(*stream)))
-    output = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]["output"]
+    final = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]
+    assert isinstance(final, dict)
+    return final
+
+
+def final_output(stream: list[Event]) -> list[Any]:
+    output = final_response(stream)["output"]
     assert isinstance(output, list)
     return output
 
@@ -119,6 +125,20 @@ class TestTheFinalResponse:
     def test_summaries_are_matched_by_id_where_places_differ(self) -> None:
         _, seen = run(ending(OUTPUT[::-1]))
         assert summaries(seen) == SUMMARIES
+
+    @pytest.mark.parametrize("told", ["in_progress", "queued"])
+    @pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
+    def test_its_event_says_that_it_has_ended(self, kind: str, told: str) -> None:
+        stream = ending(OUTPUT, kind)
+        stream[-1]["response"]["status"] = told
+        _, seen = run(stream)
+        assert seen.response["status"] == kind
+
+    @pytest.mark.parametrize("told", ["incomplete", "failed"])
+    def test_it_may_have_ended_otherwise_than_its_event_says(self, told: str) -> None:
+        stream = ending(OUTPUT)
+        stream[-1]["response"]["status"] = told
+        assert final_response(stream)["status"] == told
 
     def test_what_is_no_object_in_it_is_left_alone(self) -> None:
         _, seen = run(ending([*OUTPUT]))

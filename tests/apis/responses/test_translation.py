@@ -313,6 +313,15 @@ def test_a_response_that_is_not_finished_is_an_error_that_says_so(
     assert status in turn.error.message
 
 
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_in_a_stream_the_last_event_says_that_it_is(status: str) -> None:
+    *begun, last = responses_stream([message_item(0, ANSWER)])
+    ended = last.replace(b'"status": "completed"', b'"status": "%b"' % status.encode(), 1)
+    assert ended != last
+    turn = turn_of(read_events("responses", b"".join([*begun, ended]), streamed=True))
+    assert (turn.ok, turn.answer.text) == (True, ANSWER)
+
+
 @pytest.mark.parametrize(
     ("details", "stop"),
     [

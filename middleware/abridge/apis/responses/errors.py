@@ -26,12 +26,14 @@ def encode_error_body(body: Json, facts: Json) -> bytes:
     return sse.encode_frame(dumps(event), "error")
 
 
-NO_ANSWERS = ("failed", "cancelled", "queued", "in_progress")
+UNDER_WAY = ("queued", "in_progress")
+
+NO_ANSWERS = ("failed", "cancelled", *UNDER_WAY)
 """Statuses of responses that are no answer. Only clients of this API can ask for one later."""
 
 
 def read_failure(response: Json) -> ErrorDetail:
     """Read why a response is no answer."""
-    if (status := response.get("status")) in ("queued", "in_progress"):
+    if (status := response.get("status")) in UNDER_WAY:
         return ErrorDetail("upstream_error", f"Upstream has not finished its response: {status}.")
     return read_detail(response)

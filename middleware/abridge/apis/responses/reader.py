@@ -58,7 +58,7 @@ from abridge.apis.logprobs import without_logprobs
 from abridge.apis.media import unrepresentable
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
-from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
+from abridge.apis.responses.errors import NO_ANSWERS, UNDER_WAY, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_output
 from abridge.apis.responses.items import (
@@ -1276,7 +1276,8 @@ EVENT_STATUS = {
 class ResponseLifecycle:
     """Repair the lifecycle events of one response.
 
-    Its first id stays its id; where upstream gives none, one is minted.
+    Its first id stays its id; where upstream gives none, one is minted. What an event that ends it
+    says by its type holds, if the status in it is still that of the beginning.
     """
 
     def __init__(self) -> None:
@@ -1295,12 +1296,10 @@ class ResponseLifecycle:
         given = event.get("response")
         response = given if isinstance(given, dict) else {}
         self._id = self._id or string(response.get("id")) or mint_id("resp_")
-        fields = {
-            "id": self._id,
-            "status": EVENT_STATUS[event["type"]],
-            **REQUIRED_FIELDS,
-            **response,
-        }
+        status = EVENT_STATUS[event["type"]]
+        fields = {"id": self._id, "status": status, **REQUIRED_FIELDS, **response}
+        if fields["status"] in UNDER_WAY and status not in UNDER_WAY:
+            fields["status"] = status
         if not isinstance(fields["output"], list):
             fields["output"] = []
         if "usage" in fields:
@@ -1318,7 +1317,8 @@ class ResponseLifecycle:
             _repair_item(item, status, ids) if isinstance(item, dict) else item
             for item in repaired["response"]["output"]
         ]
-        return {**repaired["response"], "output": output}
+        status = response.get("status", status)  # it may be under way
+        return {**repaired["response"], "status": status, "output": output}
 
 
 def _repair_item(item: Json, status: str, ids: set[str]) -> Json:
