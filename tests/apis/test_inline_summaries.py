@@ -100,6 +100,29 @@ def test_a_part_that_pydantic_ai_returns_as_text_is_no_text_of_the_turn() -> Non
     assert history.turns[-1].encode_canonical() == plain.encode_canonical()
 
 
+@pytest.mark.parametrize("tags", ["<think>\n\n</think>", "<think></think>"])
+def test_nor_is_a_part_of_which_nothing_was_shown(tags: str) -> None:
+    call = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    said: Json = {"type": "message", "role": "assistant", "content": "So."}
+    empty: Json = {"type": "message", "role": "assistant", "content": tags}
+    listed: Json = {**empty, "content": [{"type": "output_text", "text": tags}]}
+    items = [QUESTION, empty, listed, said, call]
+    history = ResponsesHistory({"input": copy.deepcopy(items)})
+    assert stripped(history)["input"] == [QUESTION, said, call]
+    plain = ResponsesHistory({"input": [QUESTION, said, call]}).turns[-1]
+    assert history.turns[-1].encode_canonical() == plain.encode_canonical()
+
+
+@pytest.mark.parametrize(
+    "text", ["<think></think>So.", "Write <think></think>", "<think>Mine.</think>"]
+)
+def test_what_else_a_message_says_stays(text: str) -> None:
+    items = [QUESTION, {"role": "assistant", "content": TAGGED}]
+    said = {"role": "assistant", "content": text}
+    history = ResponsesHistory({"input": copy.deepcopy([*items, said])})
+    assert stripped(history)["input"] == [QUESTION, said]
+
+
 def test_an_answer_on_responses_keeps_its_own_text() -> None:
     said = {"role": "assistant", "content": [{"type": "output_text", "text": f"{TAGGED}\nSo."}]}
     history = ResponsesHistory({"input": [QUESTION, copy.deepcopy(said)]})

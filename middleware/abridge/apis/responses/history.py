@@ -274,9 +274,13 @@ def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
 
 
 def _strip_message(item: Json, is_our_summary: IsOurSummary) -> bool:
-    """Take summaries in tags out of a message; return True if there were any."""
+    """Take summaries in tags out of a message; return True if there were any. One that is nothing
+    but empty tags is of reasoning that was hidden: pydantic-ai writes it so."""
     content = item.get("content")
-    rest = strip_content(content, is_our_summary)
+    is_alone = is_tagged(content)
+    rest = strip_content(
+        content, lambda text: (is_alone and not text.strip()) or is_our_summary(text)
+    )
     if rest == content:
         return False
     is_blank = isinstance(rest, str) and not rest.strip()
