@@ -191,6 +191,25 @@ async def test_summaries_are_recognised_by_their_text() -> None:
     assert not await knows(registry, "")
 
 
+async def test_it_is_recognised_with_other_blanks_between_its_parts() -> None:
+    """The Agents SDK joins the parts of a streamed answer so."""
+    registry = SummaryRegistry(KEYS, 60)
+    registry.add(["**Adding**\n\nI add.\n\n**Ending**\n\nI end."], BERT)
+    assert await knows(registry, "**Adding**\n\nI add.\n\n\n**Ending**\n\nI end.")
+    assert not await knows(registry, "**Adding**\n\nI add.\n\n\n**Ending**\n\nI ended.")
+
+
+async def test_what_an_earlier_version_shared_is_recognised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore(10_000, 60)
+    one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(KEYS, 60, store)
+    monkeypatch.setattr("abridge.memory.summaries._encode_text", lambda text: text.strip().encode())
+    one.add(["I add.\n"], BERT)
+    await one.share()
+    assert await knows(other, "I add.")
+
+
 async def test_a_summary_is_recognised_for_its_owner_only() -> None:
     registry = SummaryRegistry(KEYS, 60)
     registry.add(["I should greet them."], ANNA)

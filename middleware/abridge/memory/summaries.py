@@ -31,6 +31,7 @@ from abridge.core.events import (
     SummaryTextDelta,
 )
 from abridge.memory.keys import Key, Keyring
+from abridge.memory.originals import ASCII_BLANKS
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import digester, keyed_digest
 from abridge.work import in_turns
@@ -109,9 +110,9 @@ class SummaryRegistry:
         shown, make_marks = set[str](), self._mark_makers(owner)
         if self._store is None:
             return shown
-        async for batch in in_turns(texts, SHARE_BATCH):
-            encoded = [(text, _encode_text(text)) for text in batch]
-            marks = [(text, make(name)) for text, name in encoded if name for make in make_marks]
+        async for batch in in_turns(texts, SHARE_BATCH // 2):
+            encoded = [(text, form) for text in batch for form in _encoded_forms(text)]
+            marks = [(text, make(form)) for text, form in encoded if form for make in make_marks]
             found = await self._store.has_marks([mark for _, mark in marks]) if marks else []
             shown.update(text for (text, _), is_found in zip(marks, found, strict=True) if is_found)
         return shown
@@ -121,7 +122,15 @@ class SummaryRegistry:
 
 
 def _encode_text(text: str) -> bytes:
-    return text.strip().encode(errors="surrogatepass")
+    """Return a text without its blanks: clients that join parts put others between them, as the
+    Agents SDK does."""
+    return _encoded_forms(text)[0]
+
+
+def _encoded_forms(text: str) -> tuple[bytes, bytes]:
+    """Return what is marked of a text, and what earlier versions marked in shared stores."""
+    former = text.strip().encode(errors="surrogatepass")
+    return former.translate(None, ASCII_BLANKS), former
 
 
 def _mark_maker(key: Key, owner: OwnerTags) -> Callable[[bytes], bytes]:
@@ -245,8 +254,8 @@ class SummaryTracker:
         return self._lanes[event.lane or 0]
 
     def _register(self, item: _ShownItem, *texts: str) -> None:
-        raw = item.raw and item.raw.strip()
-        self._summaries.add((text for text in texts if text.strip() != raw), self._owner)
+        raw = item.raw and _encode_text(item.raw)
+        self._summaries.add((text for text in texts if _encode_text(text) != raw), self._owner)
 
     def _raws_by_lane(self) -> defaultdict[int, list[str | None]]:
         """Return the reasoning of each lane's items, None where it is not known."""
@@ -257,8 +266,8 @@ class SummaryTracker:
 
     def _register_lane(self, raws: list[str | None], text: str) -> None:
         """Register everything a lane shows, as one text."""
-        known = [raw.strip() for raw in raws if raw is not None]
-        if len(known) < len(raws) or text.strip() != PART_SEPARATOR.join(known):
+        known = [_encode_text(raw) for raw in raws if raw is not None]
+        if len(known) < len(raws) or _encode_text(text) != b"".join(known):
             self._summaries.add([text], self._owner)
 
 
