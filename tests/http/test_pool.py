@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from aiohappyeyeballs import start_connection
 
 from abridge.http.pool import KEEP_ALIVE, LOOKUP_LIFETIME, ConnectionPool
 from abridge.http.transport import Transport
@@ -138,3 +139,30 @@ async def test_what_connects_while_the_pool_is_closed_is_refused(
         with pytest.raises(httpx.ConnectError, match="closed"):
             await soon(connecting)
         await until(lambda: not pool._open)
+
+
+async def test_a_socket_that_is_reset_before_tls_is_closed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One closed below Python's socket is closed again with that, whosever it is by then."""
+    made = list[socket.socket]()
+
+    async def connect_and_be_reset(*given: Any, **options: Any) -> socket.socket:
+        made.append(await start_connection(*given, **options))
+        await soon(reset.wait())
+        await asyncio.sleep(0.02)
+        return made[0]
+
+    async def script(peer: Peer) -> None:
+        peer.reset()
+        reset.set()
+
+    reset = asyncio.Event()
+    monkeypatch.setattr("abridge.http.pool.start_connection", connect_and_be_reset)
+    pool = ConnectionPool(ssl.create_default_context(cafile=PEM), HANG)
+    async with listen(script) as server:
+        with pytest.raises(httpx.ConnectError):
+            await pool.acquire(server.url.replace("http:", "https:"), None, fresh=False)
+        await asyncio.sleep(0)
+        assert made[0].fileno() == -1
+        await pool.close()
