@@ -30,6 +30,7 @@ def is_private(text: str) -> bool:
         "The password is h4rbour.",
         "api_key = 81hsk29",
         "The key sk-proj-1a2b3c4d5e6f7g8h is in the log.",
+        "The key sk-a1b2c3d4e5 is in the log.",
         "It logs AKIA1234567890ABCDEF on start.",
         "The token is eyJhbGciOiJIUzI1NiJ9.",
         "The hash is 0123456789abcdef0123456789abcdef.",

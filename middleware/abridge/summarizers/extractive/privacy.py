@@ -77,7 +77,7 @@ _DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
 MARKS = (_MAIL, _MAIL), (_CODE, _CODE), (_DIGITS, _NUMBER)
 """What a text holds, fast to find, of which a sentence may hold what is private."""
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{16,}")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]{16,}|[prs]k-[A-Za-z0-9_-]{8,})")
 _KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
 
 
