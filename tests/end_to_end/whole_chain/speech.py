@@ -68,11 +68,17 @@ class Speech:
         called = [part for part in self.parts if part.kind == "call"]
         return [(part.name, spelled(decode(part.text))) for part in called]
 
-    @property
-    def begins_with(self) -> Kind | None:
-        """Return what the answer after the reasoning begins with."""
-        kinds = ((self.parts[piece.part].kind, piece.text) for piece in self.pieces)
-        told = (kind for kind, text in kinds if kind == "call" or (kind == "text" and text.strip()))
+    def begins_with(self, upstream: str) -> Kind | None:
+        """Return what the answer after the reasoning begins with; Gemini says a call at its end."""
+        kinds = (
+            (self.parts[piece.part].kind, piece.text, piece.last or upstream != "gemini")
+            for piece in self.pieces
+        )
+        told = (
+            kind
+            for kind, text, is_told in kinds
+            if (kind == "call" and is_told) or (kind == "text" and text.strip())
+        )
         return next(told, None)
 
     def as_far_as_it_came(self) -> Speech:

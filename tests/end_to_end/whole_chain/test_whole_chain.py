@@ -81,7 +81,7 @@ def assert_whole(heard: Heard, upstream: str, speech: Speech) -> None:
     assert heard.finish == ("tool_calls" if speech.calls else "stop")
     if heard.order and not speech.together:
         told = [kind for kind in heard.order if kind not in ("reasoning", "thinking")]
-        assert (told[:1] == ["call"]) == (speech.begins_with == "call")
+        assert (told[:1] == ["call"]) == (speech.begins_with(upstream) == "call")
 
 
 def squeezed(text: str) -> str:
