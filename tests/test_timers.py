@@ -35,8 +35,9 @@ async def test_a_limit_that_is_kept_ends_nothing() -> None:
 def test_a_timer_can_be_cancelled_between_its_end_and_its_judgement() -> None:
     async def cancel_late() -> list[str]:
         expired: list[str] = []
-        timer = SilenceTimer(HANG, lambda: expired.append("expired"))
-        timer._look_again()
+        timer = SilenceTimer(lambda: expired.append("expired"))
+        timer.start(0)
+        await asyncio.sleep(LAST_LOOK / 2)
         timer.cancel()
         await asyncio.sleep(3 * LAST_LOOK)
         return expired

@@ -53,18 +53,68 @@ LAST_LOOK = 0.05
 
 
 class SilenceTimer:
-    """Calls `expire` once `seconds` have passed, and the loop has looked at its sockets since."""
+    """Calls `expire` once there was silence for so many seconds, and the loop has looked at its
+    sockets since.
 
-    def __init__(self, seconds: float, expire: Callable[[], object]) -> None:
+    The loop's timer is set anew only if it would end too late; one that ends too early is set again
+    then. So a stream, each chunk of which restarts this, sets few.
+    """
+
+    __slots__ = (
+        *("_deadline", "_ends_at", "_expire", "_handle", "_is_overdue", "_loop", "_seconds"),
+    )
+
+    def __init__(self, expire: Callable[[], object]) -> None:
         self._loop = asyncio.get_running_loop()
         self._expire = expire
-        self._handle = self._loop.call_later(seconds, self._look_again)
+        self._handle: asyncio.TimerHandle | None = None
+        self._ends_at = 0.0  # the time at which it ends
+        self._seconds = 0.0
+        self._deadline: float | None = None  # None: silence is not limited
+        self._is_overdue = False  # True once it took too long, until the loop has looked again
+
+    def start(self, seconds: float) -> None:
+        """Limit the silence that begins now."""
+        self._is_overdue = False
+        self._seconds = seconds
+        self._deadline = self._loop.time() + seconds
+        if self._handle is None or self._ends_at > self._deadline:
+            self._set(self._deadline)
+
+    def restart(self) -> None:
+        """Note that something was heard. Nothing happens unless this was started."""
+        if self._deadline is not None:
+            self.start(self._seconds)
+
+    def stop(self) -> None:
+        """Limit the silence no more, until this is started again."""
+        self._deadline = None
 
     def cancel(self) -> None:
-        self._handle.cancel()
+        """Stop for good, and let go of `expire`."""
+        self._deadline = None
+        self._expire = bool
+        if self._handle is not None:
+            self._handle.cancel()
 
-    def _look_again(self) -> None:
-        self._handle = self._loop.call_later(LAST_LOOK, self._expire)
+    def _set(self, at: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._ends_at = at
+        self._handle = self._loop.call_at(at, self._on_end)
+
+    def _on_end(self) -> None:
+        self._handle = None
+        if self._deadline is None:
+            return
+        now = self._loop.time()
+        if self._is_overdue:
+            self._expire()
+        elif now < self._deadline:
+            self._set(self._deadline)
+        else:
+            self._is_overdue = True
+            self._set(now + LAST_LOOK)
 
 
 @asynccontextmanager
@@ -72,7 +122,8 @@ async def silence_timeout(seconds: float) -> AsyncIterator[None]:
     """Cancel what runs in it after `seconds`, as `asyncio.timeout` does. Raises TimeoutError."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as limit:
-        timer = SilenceTimer(seconds, lambda: limit.reschedule(loop.time()))
+        timer = SilenceTimer(lambda: limit.reschedule(loop.time()))
+        timer.start(seconds)
         try:
             yield
         finally:

@@ -39,4 +39,10 @@ async def send_request(transport: Transport, request: httpx.Request) -> bytes:
 
 def connections_in_use(transport: Transport) -> list[UpstreamConnection]:
     """Return the connections that serve a request now."""
-    return [link for pool in transport._pools.values() for link in pool.in_use]
+    pools = transport._pools.values()
+    return [link for pool in pools for link in pool._open if not link._is_idle]
+
+
+def unread_bytes(connection: UpstreamConnection) -> int:
+    """Return how much of a response's body has come and was not taken."""
+    return len(connection._response.body)

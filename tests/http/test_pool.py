@@ -48,6 +48,9 @@ async def test_an_idle_connection_is_closed_without_a_further_request(
         await send_request(transport, get(server.url))
         await clock.advance(KEEP_ALIVE + 0.1)
         await soon(gone.wait())
+        (pool,) = transport._pools.values()
+        await until(lambda: not pool._open)
+        assert pool._idle == {}
 
 
 async def test_what_upstream_closes_is_forgotten(transport: Transport) -> None:
@@ -123,7 +126,8 @@ async def test_a_dot_after_a_name_is_none_of_its_certificate(
     pool = ConnectionPool(ssl.create_default_context(cafile=PEM), HANG)
     async with listen(serve, ssl=certificate()) as server:
         Names(monkeypatch, "127.0.0.1")
-        await pool.acquire(server.url.replace("127.0.0.1", host), None, fresh=False)
+        link = await pool.acquire(server.url.replace("127.0.0.1", host), None, fresh=False)
+        assert link.transport.get_extra_info("peercert")
         await pool.close()
 
 

@@ -224,7 +224,7 @@ async def test_chunks_of_a_stream_set_no_timer_each(clock: Clock) -> None:
         for _ in range(20):
             reading = asyncio.ensure_future(anext(body))
             await asyncio.sleep(0)
-            timers.add(link._silence.timer)
+            timers.add(link._silence._handle)
             more.set()
             assert await soon(reading) == b"x"
         assert len(timers) == 1

@@ -10,7 +10,15 @@ import pytest
 
 from abridge.http.connections import READ_BUFFER
 from abridge.http.transport import Transport
-from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
+from tests.http.requests import (
+    connections_in_use,
+    get,
+    iter_chunks,
+    post,
+    read_body,
+    send_request,
+    unread_bytes,
+)
 from tests.support.servers import Peer, listen, soon, stalled, until
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -195,7 +203,7 @@ async def test_what_was_received_is_read_after_a_cut_while_reading_was_paused(
     async with listen(script) as server:
         response = await transport.handle_async_request(get(server.url))
         (link,) = connections_in_use(transport)
-        await until(lambda: link.unread_bytes > READ_BUFFER)
+        await until(lambda: unread_bytes(link) > READ_BUFFER)
         link.transport.abort()
         await soon(link.closed)
         body = iter_chunks(response)
@@ -254,7 +262,7 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
     async with listen(script) as server:
         response = await transport.handle_async_request(post(server.url, source()))
         (link,) = connections_in_use(transport)
-        await until(lambda: link.is_writing_paused)
+        await until(lambda: link._writable is not None)
         closed = link.closed
         assert closed is not None
         await response.aclose()

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, cast
 import httpx
 
 from abridge.http.response import ResponseHead, ResponseParser
-from abridge.waiting import LAST_LOOK
+from abridge.waiting import SilenceTimer
 
 READ_BUFFER = 64 << 10  # bytes of a body; reading pauses while more are unread
 
@@ -37,8 +37,8 @@ class UpstreamConnection(asyncio.Protocol):
     closed."""
 
     __slots__ = (
-        *("_is_idle", "_is_paused", "_loop", "_on_idle", "_on_lost", "_reader", "_response"),
-        *("_silence", "_upload", "_use_count", "_writable"),
+        *("_idle_timeout", "_is_idle", "_is_paused", "_loop", "_on_idle", "_on_lost", "_reader"),
+        *("_response", "_silence", "_upload", "_use_count", "_writable"),
         *("closed", "has_received", "transport"),
     )
 
@@ -54,7 +54,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._is_idle = True  # True while no request uses it
         self._response: ResponseParser  # to the last request
         self._reader: _Reader | None = None
-        self._silence = _Silence(self._loop, self._on_silence)
+        self._idle_timeout = 0.0  # seconds
+        self._silence = SilenceTimer(self._on_silence)  # started while upstream is awaited
         self._upload: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None  # while the transport takes no more
         self._is_paused = False  # True while nothing is read
@@ -71,16 +72,6 @@ class UpstreamConnection(asyncio.Protocol):
         """True if the current request is not the connection's first."""
         return self._use_count > 1
 
-    @property
-    def is_writing_paused(self) -> bool:
-        """True while upstream takes no more of a request's body."""
-        return self._writable is not None
-
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes of a response's body that nobody has taken."""
-        return 0 if self._is_idle else len(self._response.body)
-
     # The request
 
     def send_request(self, data: bytes, *, idle_timeout: float, is_head: bool) -> None:
@@ -92,8 +83,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._upload = None
         self._is_idle = False
         self._response = ResponseParser(has_no_body=is_head)
-        self._silence.limit = idle_timeout
-        self._silence.await_end()
+        self._idle_timeout = idle_timeout
+        self._silence.start(idle_timeout)
         self.transport.write(data)
 
     def start_upload(self, body: AsyncIterable[bytes], length: int | None) -> None:
@@ -120,7 +111,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     async def _write(self, data: bytes) -> None:
         self.transport.write(data)
-        self._silence.begin_again()
+        self._silence.restart()
         if self._writable is not None:
             await self._writable
 
@@ -160,7 +151,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def set_idle_timeout(self, seconds: float) -> None:
         """Limit upstream's silence from now on."""
-        self._silence.limit = seconds
+        self._idle_timeout = seconds
 
     async def read_head(self) -> ResponseHead:
         """Return the head of the final response.
@@ -170,7 +161,7 @@ class UpstreamConnection(asyncio.Protocol):
         response = self._response
         while response.head is None:
             await self._wait(None)
-        self._silence.await_no_end()
+        self._silence.stop()
         return response.head
 
     async def read_body(self, take: Take | None = None) -> bytes:
@@ -203,12 +194,12 @@ class UpstreamConnection(asyncio.Protocol):
                 response.failure = None  # else a circle: an error refers to those who raise it
         waiter = self._loop.create_future()
         self._reader = _Reader(waiter, take, copy_context())
-        self._silence.await_end()
+        self._silence.start(self._idle_timeout)
         try:
             await waiter
         finally:
             self._reader = None
-            self._silence.await_no_end()
+            self._silence.stop()
 
     def data_received(self, data: bytes) -> None:
         if self._is_idle:  # what nobody has asked for must not answer the next request
@@ -216,7 +207,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         response = self._response
         self.has_received = True
-        self._silence.begin_again()
+        self._silence.restart()
         response.feed(data)
         if len(response.body) > READ_BUFFER and not self._is_paused:
             self._is_paused = True
@@ -288,7 +279,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the body's reader get all that was received before it gets the error."""
-        self._silence.end()
+        self._silence.cancel()
         if self._upload is not None:
             self._upload.cancel()
         if not self._is_idle:
@@ -297,64 +288,3 @@ class UpstreamConnection(asyncio.Protocol):
             self._wake()
         self.closed.set_result(None)
         self._on_lost(self)
-
-
-class _Silence:
-    """Calls `expire` once upstream has been silent for `limit` seconds while that was awaited, and
-    the loop has looked at its sockets since: see `waiting.py`.
-
-    Its timer is set anew only if it would end too late; one that ends too early is set again then.
-    So most chunks of a stream set none.
-    """
-
-    __slots__ = ("_deadline", "_ends_at", "_expire", "_is_overdue", "_loop", "limit", "timer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, expire: Callable[[], object]) -> None:
-        self._loop = loop
-        self._expire = expire
-        self.limit = 0.0
-        self.timer: asyncio.TimerHandle | None = None
-        self._ends_at = 0.0  # the time at which the timer ends
-        self._deadline: float | None = None  # None: silence delays nobody
-        self._is_overdue = False  # True once it took too long, until the loop has looked again
-
-    def await_end(self) -> None:
-        """Limit the silence that begins now."""
-        self._is_overdue = False
-        self._deadline = self._loop.time() + self.limit
-        if self.timer is None or self._ends_at > self._deadline:
-            self._set_timer(self._deadline)
-
-    def begin_again(self) -> None:
-        """Note that something was received or sent."""
-        if self._deadline is not None:
-            self.await_end()
-
-    def await_no_end(self) -> None:
-        self._deadline = None
-
-    def end(self) -> None:
-        """Let go of everything."""
-        self._deadline = None
-        if self.timer is not None:
-            self.timer.cancel()
-        del self._expire
-
-    def _set_timer(self, at: float) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        self._ends_at = at
-        self.timer = self._loop.call_at(at, self._on_end)
-
-    def _on_end(self) -> None:
-        self.timer = None
-        if self._deadline is None:
-            return
-        now = self._loop.time()
-        if self._is_overdue:
-            self._expire()
-        elif now < self._deadline:
-            self._set_timer(self._deadline)
-        else:
-            self._is_overdue = True
-            self._set_timer(now + LAST_LOOK)

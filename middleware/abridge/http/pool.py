@@ -52,12 +52,6 @@ class ConnectionPool:
             LOOKUPS, LOOKUP_LIFETIME, self._loop.time
         )
 
-    @property
-    def in_use(self) -> list[UpstreamConnection]:
-        """The connections that serve a request now."""
-        idle = {connection for kept in self._idle.values() for connection, _ in kept}
-        return [connection for connection in self._open if connection not in idle]
-
     async def acquire(
         self, origin: str, proxy: ForwardProxy | None, *, fresh: bool
     ) -> UpstreamConnection:

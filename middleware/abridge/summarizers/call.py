@@ -126,7 +126,8 @@ class GuardedCall:
     def _start_timer(self, seconds: float) -> None:
         self.stop_timer()
         expire = partial(self.output.put_nowait, TimeoutError())
-        self._timer = SilenceTimer(seconds, expire)
+        self._timer = SilenceTimer(expire)
+        self._timer.start(seconds)
 
     async def _run(self, summarizer: Summarizer) -> None:
         source: Any = None

@@ -15,7 +15,7 @@ from abridge.config.settings import Settings
 from abridge.http.transport import Transport
 from abridge.sidecar.proxy.proxy import Proxy
 from abridge.sidecar.server.http_protocol import protocol_factory
-from tests.http.requests import connections_in_use
+from tests.http.requests import connections_in_use, unread_bytes
 from tests.support.servers import Listener, Script, listen, serve, until
 
 
@@ -88,12 +88,12 @@ class ServedProxy:
     @property
     def upload_is_blocked(self) -> bool:
         """True while upstream does not read a request's body."""
-        return any(link.is_writing_paused for link in connections_in_use(self.transport))
+        return any(link._writable is not None for link in connections_in_use(self.transport))
 
     @property
     def unread_bytes(self) -> int:
         """Bytes of responses that wait for slow clients."""
-        return sum(link.unread_bytes for link in connections_in_use(self.transport))
+        return sum(map(unread_bytes, connections_in_use(self.transport)))
 
     async def ended(self) -> BaseException | None:
         await until(lambda: bool(self.ends))
