@@ -110,7 +110,7 @@ class SummaryRegistry:
         shown, make_marks = set[str](), self._mark_makers(owner)
         if self._store is None:
             return shown
-        async for batch in in_turns(texts, SHARE_BATCH // 2):
+        async for batch in in_turns(texts, SHARE_BATCH // 2):  # of each there are two forms
             encoded = [(text, form) for text in batch for form in _encoded_forms(text)]
             marks = [(text, make(form)) for text, form in encoded if form for make in make_marks]
             found = await self._store.has_marks([mark for _, mark in marks]) if marks else []

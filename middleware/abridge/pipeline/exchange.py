@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,6 +36,9 @@ from abridge.pipeline.client import Client, Clock
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
 from abridge.work import LIGHT_BYTES, Work
+
+if TYPE_CHECKING:
+    from abridge.pipeline.early_head import EarlyHead
 
 EARLY_HEAD = "abridge.early_head"
 """Scope key of a request's `EarlyHead`; None where there is none."""
@@ -70,7 +73,7 @@ class Exchange:
         self._answer_bytes = 0
         self._body_complete = False
         self._is_alone = False  # nobody waits for signs of life
-        self._early_head: Any = None
+        self._early_head: EarlyHead | None = None
 
     async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
         """Answer the request. Re-raises the application's exception once the client has its

@@ -214,7 +214,9 @@ class SummaryRunner:
 
     def _note_room(self) -> None:
         is_busy = self._reading is not None or self.sequencer.is_full
-        self.is_full = is_busy and not self._stopped
+        if self.is_full == (is_busy and not self._stopped):
+            return
+        self.is_full = not self.is_full
         if self.is_full:
             self._room.clear()
         else:

@@ -27,6 +27,7 @@ from tests.apis.messages.scripts import (
     delta,
     event,
     finish,
+    finish_at_once,
     message,
     read_frames,
     reader,
@@ -481,6 +482,15 @@ def test_a_signature_is_shown_only_with_its_text(
     events = read_frames(stream([thinking(text)]), reader(display=display))
     (state,) = [event for event in events if isinstance(event, ProviderState)]
     assert (state.data, state.withheld) == ("c2ln", withheld)
+
+
+def test_a_text_that_goes_on_once_it_is_signed_is_none_that_is_shown_whole() -> None:
+    display = Display(show_raw=False, native=True)
+    signed = delta(0, "signature", signature="c2ln")
+    said = [start(0, thinking("", "")), *[delta(0, "thinking", thinking="I add."), signed] * 2]
+    events = read_frames([begin(), *said, stop(0), *finish_at_once()], reader(display=display))
+    states = [event for event in events if isinstance(event, ProviderState)]
+    assert [state.withheld for state in states] == [False, True]
 
 
 class TestHidden:

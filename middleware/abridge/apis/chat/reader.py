@@ -354,10 +354,12 @@ class ChatReader:
         self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         choices = objects(chunk.get("choices"))
-        chunk, frame = self._repeat_usage(chunk, frame)
+        has_usage = bool(chunk.get("usage") or self._unfinished_usage)
+        is_last = has_usage and self._is_last(choices)
+        chunk, frame = self._repeat_usage(chunk, frame, is_last=is_last)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
-        final = usage is not None and self._is_last(choices)
+        final = usage is not None and is_last
         events: list[Event] = []
         pairs = list(zip(choices, originals or choices, strict=True))
         if len(pairs) > 1:
@@ -481,19 +483,16 @@ class ChatReader:
         finished = {lane for lane, reader in self._choices.items() if reader.finished}
         return self._choices.keys() | map(get_index, choices) <= finishing | finished
 
-    def _repeat_usage(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+    def _repeat_usage(
+        self, chunk: Json, frame: bytes | None, *, is_last: bool
+    ) -> tuple[Json, bytes | None]:
         """Return the chunk that finishes the last choice with the usage that came beside an earlier
         one, if it has none; any other as it is."""
         if self._display.hides_usage:
             return chunk, frame
-        if chunk.get("usage"):
-            self._unfinished_usage = chunk["usage"]
-        elif self._unfinished_usage and self._is_last(objects(chunk.get("choices"))):
+        if is_last and not chunk.get("usage"):
             chunk, frame = {**chunk, "usage": self._unfinished_usage}, None
-        else:
-            return chunk, frame
-        if self._is_last(objects(chunk.get("choices"))):
-            self._unfinished_usage = None
+        self._unfinished_usage = None if is_last else chunk.get("usage") or self._unfinished_usage
         return chunk, frame
 
     def _release_usage(self) -> list[Event]:

@@ -272,6 +272,7 @@ class ThinkingBlock(ReasoningBlock):
     def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
         super().__init__(content_block, index, state)
         self._signature = ""
+        self._is_shown: bool | None = None  # whether all of it is, known once it is signed
 
     def start(self, frame: bytes | None) -> list[Event]:
         if self._state.carries_frames:
@@ -300,25 +301,32 @@ class ThinkingBlock(ReasoningBlock):
         events: list[Event] = []
         if text or (carries_frames and kind == "thinking_delta"):
             self._state.keep(self.texts, text)
+            if self._is_shown is not None:  # what is signed before its end is not checked twice
+                self._is_shown = self._shows_raw
             begun = self._ensure_begun()
             events = [*begun, ReasoningDelta(LANE, None, self.number, text, part=self)]
         signature = delta.get("signature")
         if signature or (carries_frames and kind == "signature_delta"):
             events += self._ensure_begun()
             state = self._state.make_state(self, signature, signs=True)
-            state.withheld = state.withheld or self._is_altered
+            if self._is_shown is None:
+                self._is_shown = self._shows_all()
+            state.withheld = state.withheld or not self._is_shown
             self._signature = state.data
             events.append(state)
         return events
 
     @property
-    def _is_altered(self) -> bool:
-        """Return whether a client of another API is not shown just this text. It would return the
-        signature without it, which upstream refuses."""
+    def _shows_raw(self) -> bool:
+        return self._state.carries_frames or self._state.display.show_raw
+
+    def _shows_all(self) -> bool:
+        """Return whether a client is shown just this text. One of another API that is not would
+        return the signature without it, which upstream refuses."""
         display, text = self._state.display, self.said_text
-        if self._state.carries_frames or display.show_raw or not text:
-            return False
-        return not (display.native and display.show_summary and is_one_part(text))
+        if self._shows_raw or not text:
+            return True
+        return display.native and display.show_summary and is_one_part(text)
 
 
 class RedactedThinkingBlock(ReasoningBlock):
