@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import lexicon
 from abridge.summarizers.extractive.titles.phrases import ROOM, Draft, Words
+from abridge.summarizers.extractive.titles.questions import PAST
 from abridge.summarizers.extractive.titles.words import (
     BASES,
     GERUNDS,
-    PAST,
     VERBS,
     gerund_of,
     third_person_of,

@@ -14,7 +14,7 @@ from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
-from abridge.summarizers.extractive.titles.words import turn_questions
+from abridge.summarizers.extractive.titles.questions import turn_questions
 from abridge.summarizers.extractive.words import words_of
 
 MAX_READ_CHARS = 200  # characters of a sentence that are read
