@@ -93,7 +93,7 @@ class SilenceTimer:
     def cancel(self) -> None:
         """Stop for good, and let go of `expire`."""
         self._deadline = None
-        self._expire = bool
+        self._expire = bool  # which does nothing
         if self._handle is not None:
             self._handle.cancel()
 
