@@ -18,6 +18,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
+from abridge.core.places import place_after_call
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
 from tests.support.matrix import some
@@ -92,6 +93,18 @@ class TestResponses:
     def test_clients_may_leave_out_its_id(self, identity: Json) -> None:
         assert items(reasoning(BLOB, **identity), FUNCTION_CALL) == [ITEM, FUNCTION_CALL]
 
+    def test_all_of_it_may_stand_before_the_calls(self) -> None:
+        """LiteLLM keeps an answer's reasoning in one list, which it returns first."""
+        one, two, other = (
+            {**FUNCTION_CALL, "call_id": "call_Ab3dEf6hIj"},
+            FUNCTION_CALL,
+            {**ITEM, "id": "rs_2"},
+        )
+        after = sealer().seal(Envelope([other], "rs_2", place_after_call("call_Ab3dEf6hIj")))
+        moved = [reasoning(BLOB), reasoning(after, id="rs_2")]
+        assert items(*moved, one, two) == [ITEM, one, other, two]
+        assert items(*moved, two, one) == [ITEM, two, one]
+
     def test_several_items_each_have_their_own(self) -> None:
         other = {**ITEM, "id": "rs_2"}
         both = [reasoning(BLOB), reasoning(sealer().seal(Envelope([other], "rs_2")), id="rs_2")]
@@ -147,11 +160,11 @@ class TestResponses:
         turn = conversation.turns[2]
         before = PrefixDigest().extended_by(conversation.turns).digest()
         assert conversation.reasoning_texts(turn) == ("Ours.", "")
-        assert conversation.open_envelopes(turn, sealer().open)
+        conversation.open_envelopes(turn, sealer().open)
+        assert turn.from_envelope
         assert conversation.reasoning_texts(turn) == ("", THOUGHT)
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
         assert PrefixDigest().extended_by(conversation.turns).digest() == before
-        assert not conversation.open_envelopes(turn, sealer().open)
 
 
 class TestChat:
@@ -244,12 +257,12 @@ class TestChat:
         conversation = of_chat(message(reasoning="Ours.", reasoning_details=[detail(SAID)]))
         turn = conversation.turns[1]
         before = PrefixDigest().extended_by(conversation.turns).digest()
-        assert conversation.open_envelopes(turn, sealer().open)
+        conversation.open_envelopes(turn, sealer().open)
+        assert turn.from_envelope
         assert set(conversation.reasoning_texts(turn)) == {THOUGHT}
         assert turn.text == "So."
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
         assert PrefixDigest().extended_by(conversation.turns).digest() == before
-        assert not conversation.open_envelopes(turn, sealer().open)
 
     def test_a_turn_whose_content_was_an_envelope_has_no_text(self) -> None:
         conversation = of_chat({"role": "assistant", "content": [detail(SAID)]})

@@ -96,6 +96,20 @@ class TestForWhom:
         assert opened(replica, sealer().seal(envelope)) == envelope
         assert (replica.opened, replica.dropped) == (1, {})
 
+    @pytest.mark.parametrize(
+        ("blob", "others", "place"),
+        [
+            (sealer().seal(ENVELOPE), [PLACE], PLACE),
+            (sealer().seal(ENVELOPE), [b"another"], None),
+            (sealer(tenant="bert").seal(ENVELOPE), [PLACE], None),
+        ],
+    )
+    def test_it_may_be_from_one_of_several_places(
+        self, blob: str, others: list[bytes], place: bytes | None
+    ) -> None:
+        found = sealer().open(blob, PARAM, b"here", "", others)
+        assert (found and found.place) == place
+
     def test_blobs_reveal_nothing_and_differ_each_time(self) -> None:
         one, two = (sealer().seal(ENVELOPE) for _ in range(2))
         assert re.fullmatch(r"abr1\.old\.[A-Za-z0-9_-]+", one)

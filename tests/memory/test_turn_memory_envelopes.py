@@ -245,7 +245,8 @@ def output_of(call_id: str, text: str = "7") -> dict[str, Any]:
 
 
 class TestForgedHistories:
-    """A blob on Responses brings its reasoning back where it was made, and nowhere else."""
+    """A blob on Responses brings its reasoning back where it was made, and nowhere else, also from
+    before the calls of its answer."""
 
     SAID = (
         reasoning_item(0, "I recall one. " * 3),
@@ -298,6 +299,7 @@ class TestForgedHistories:
             (USER, one, a, two, b, out_a, out_b),
             (USER, one, a, out_a, two, b, out_b),
             (USER, one, a, two, b, output_of(A, "…"), out_b, USER),
+            (USER, one, two, a, b, out_a, out_b),
             ({**USER, "content": [{"type": "input_text", "text": "Hi"}]}, one, a, two, b),
             (self.ELSEWHERE, message_item(0, "No."), USER, one, a, two, b, out_a, out_b),
         ):
@@ -314,7 +316,8 @@ class TestForgedHistories:
             ((USER, self.ELSEWHERE, one, two, other, out), []),
             ((USER, message_item(0, "Hi"), self.ELSEWHERE, one, two, other, out), []),
             ((USER, other, out, one, two, b, output_of(B)), []),
-            ((USER, two, a, one, b, output_of(A), output_of(B)), []),
-            ((USER, one, two, a, b, output_of(A), output_of(B)), ["one"]),
+            ((USER, two, a, one, b, output_of(A), output_of(B)), ["two"]),
+            ((USER, one, a, b, two, output_of(A), output_of(B)), ["one"]),
+            ((USER, one, two, a, output_of(A), b, output_of(B)), ["one"]),
         ):
             assert await self.restored(upstreams, *history) == left

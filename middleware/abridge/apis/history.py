@@ -11,14 +11,18 @@ from __future__ import annotations
 import operator
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn, encode_sorted
-from abridge.core.envelope import OpenEnvelope
+from abridge.core.envelope import Envelope, OpenEnvelope
+from abridge.core.places import place_after_call
 from abridge.providers.profile import TAGS, Profile, Tag
 from abridge.stages.tags import may_have_tags
 
@@ -58,13 +62,11 @@ class History(ABC):
         """Return a turn's calls, on an API that clients speak: only they get an attribution."""
         return ()
 
-    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> bool:
+    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> None:  # noqa: B027
         """Replace each envelope in a turn by what `open_envelope` returns for it.
 
-        Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
-        Only clients send any.
+        No envelope of Abridge's is left, whichever turn it is in. Only clients send any.
         """
-        return False
 
     @abstractmethod
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
@@ -182,6 +184,7 @@ class ClientPieceHistory(PieceHistory):
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body)
         self._is_translated = is_translated
+        self._moved = defaultdict[int, list[Json]](list)  # reasoning, by `id()` of its turn
 
     @staticmethod
     @abstractmethod
@@ -196,6 +199,49 @@ class ClientPieceHistory(PieceHistory):
     def next_place(self) -> bytes:
         _, place = self._places
         return place
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> None:
+        ahead = self._calls_ahead.get(id(turn))
+        if ahead and ahead[0][1] is turn:
+            ahead.popleft()
+        opened = [self._open_piece(piece, turn, open_envelope) for piece in turn.items]
+        turn.items[:] = chain(self._moved.pop(id(turn), ()), *opened)
+
+    @abstractmethod
+    def _open_piece(self, piece: Json, turn: Turn, open_envelope: OpenEnvelope) -> list[Json]:
+        """Return what stands in the place of a piece of this turn: the piece itself, unless it has
+        an envelope."""
+
+    def _take_opened(self, found: Envelope, turn: Turn, place: bytes | None) -> list[Json]:
+        """Return what of an envelope stands where it was found: nothing if it is from after a call.
+        Then it goes there."""
+        is_moved = found.place not in (place, None)
+        own = self._calls_ahead[id(turn)][0][1] if is_moved else turn
+        own.from_envelope = True
+        if is_moved:
+            self._moved[id(own)] += found.reasoning
+        return [] if is_moved else found.reasoning
+
+    def _places_ahead(self, turn: Turn) -> Iterator[bytes]:
+        """Yield the places after the calls before which a turn's reasoning stands. What was passed
+        over is not yielded again: the reasoning of an answer is in the order of its calls."""
+        ahead = self._calls_ahead[id(turn)]
+        while ahead:
+            yield ahead[0][0]
+            ahead.popleft()
+
+    @cached_property
+    def _calls_ahead(self) -> defaultdict[int, deque[tuple[bytes, Turn]]]:
+        """For each turn of an answer, by `id()`, the places after its calls, each with the turn
+        that follows. Clients that keep the reasoning of an answer in a list of its own, as LiteLLM
+        does, return it before all calls."""
+        found = defaultdict[int, deque[tuple[bytes, Turn]]](deque)
+        for before, turn in pairwise(self.turns):
+            if turn.role == before.role == "assistant":
+                found[id(turn)] = found[id(before)]
+                if place := place_after_call(before.calls[-1].id if before.calls else ""):
+                    found[id(turn)].append((place, turn))
+        return found
 
     @staticmethod
     def as_sent(reasoning: Iterable[Json]) -> list[Json]:

@@ -84,6 +84,7 @@ class Turn:
     is_plain: bool = False
     """It is an assistant's, and known to be a text alone: nothing in it could be removed, dropped
     or moved, neither reasoning nor what Abridge added."""
+    from_envelope: bool = False  # it has reasoning that came in an envelope
     items: list[dict[str, Any]] = field(default_factory=list)
     """The request's own JSON objects, to be changed in place: a message, or items."""
     former: Turn | None = None

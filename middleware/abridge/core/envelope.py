@@ -8,7 +8,7 @@ else's and left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -42,9 +42,10 @@ class Envelope:
 SealEnvelope: TypeAlias = Callable[[Envelope], str]
 """Returns a blob, or "" if there is to be none."""
 
-OpenEnvelope: TypeAlias = Callable[[str, str, bytes | None, str], Envelope | None]
+OpenEnvelope: TypeAlias = Callable[[str, str, bytes | None, str, Iterable[bytes]], Envelope | None]
 """Opens a blob, given the field that contains it, its place (None if no reasoning can be there),
-and the id of its item if the client sent one.
+the id of its item if the client sent one, and other places that it may be from, of which no more is
+taken than it needs.
 
 Returns None if the blob is to be left out, since it belongs elsewhere. Raises RequestError if it is
 damaged.

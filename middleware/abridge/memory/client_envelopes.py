@@ -20,8 +20,9 @@ import struct
 from base64 import urlsafe_b64encode
 from binascii import a2b_base64, b2a_base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import chain
 
 from abridge.apis.json import dumps, loads_exact
 from abridge.apis.params import damaged_error
@@ -126,7 +127,12 @@ class Sealer:
         return blob_start + urlsafe_b64encode(data).rstrip(b"=").decode()
 
     def open(
-        self, blob: str, param: str, place: bytes | None, item_id: str = ""
+        self,
+        blob: str,
+        param: str,
+        place: bytes | None,
+        item_id: str = "",
+        others: Iterable[bytes] = (),
     ) -> Envelope | None:
         """See `OpenEnvelope`."""
         opened = self._open_cached(blob, param)
@@ -134,7 +140,8 @@ class Sealer:
             self.dropped[opened] += 1
             return None
         fields = loads_exact(opened.content)
-        if not opened.is_at(place) or (item_id and item_id != fields["item"]):
+        place = next(filter(opened.is_at, chain([place], others)), None)
+        if place is None or (item_id and item_id != fields["item"]):
             self.dropped["edited"] += 1
             return None
         self.opened += 1

@@ -107,7 +107,6 @@ class _AssistantTurn:
     is_required: bool  # upstream refuses it without reasoning
     follows: bool
     """It follows another of the same answer, whose reasoning may be all that there was."""
-    from_envelope: bool = False  # its reasoning came from an envelope
     removed: int = 0  # count of what was stripped from it
     is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
@@ -140,12 +139,9 @@ class HistoryRewriter:
 
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
         """Replace the envelopes that the client returned by their content."""
-        by_turn = {id(assistant.turn): assistant for assistant in self._assistant_turns}
         for turn in self.history.turns:
-            if turn.is_plain:
-                continue
-            if self.history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
-                by_turn[id(turn)].from_envelope = True
+            if not turn.is_plain:
+                self.history.open_envelopes(turn, open_envelope)
 
     def strip(self, is_summary: Callable[[str], bool]) -> set[str]:
         """Remove what Abridge added to any turn. `is_summary` recognises the text of a summary that
@@ -243,7 +239,7 @@ class HistoryRewriter:
             is_incomplete = assistant.removed or not assistant.has_raw
             if (
                 assistant.is_sent
-                and not assistant.from_envelope
+                and not turn.from_envelope
                 and (turn.text or turn.calls)  # else nothing identifies it
                 and (is_incomplete or may_have_moved)
             ):
@@ -285,7 +281,7 @@ class HistoryRewriter:
         turn, profile = assistant.turn, self._policy.profile
         if not assistant.is_sent and self.history.drop_reasoning(turn):
             self.changes.dropped["policy"] += 1
-        if assistant.is_sent and assistant.has_raw and not assistant.from_envelope:
+        if assistant.is_sent and assistant.has_raw and not turn.from_envelope:
             self.changes.restored["client"] += 1
         # a translation has placed it already, but for what was restored to items
         is_placed = self._policy.translated and not profile.inline_on_responses

@@ -233,6 +233,6 @@ class TurnMemory:
         return dict.fromkeys((key.id for key in self.route_memory.keyring.keys), NO_TENANT_TAG)
 
 
-def _refuse_blob(_blob: str, param: str, _place: bytes | None, _item: str) -> Envelope | None:
+def _refuse_blob(_blob: str, param: str, *_where: object) -> Envelope | None:
     """Refuse every blob: there is no key to open it with."""
     raise damaged_error(param)

@@ -48,11 +48,12 @@ def changed(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
     [turn] = history.turns
     read = turn.text, history.reasoning_texts(turn), turn.calls, turn.has_opaque_state
     stripped = history.strip(turn, SUMMARY.__eq__)
-    opened = history.open_envelopes(turn, open_envelope), turn.text, history.reasoning_texts(turn)
+    history.open_envelopes(turn, open_envelope)
+    opened = turn.from_envelope, turn.text, history.reasoning_texts(turn)
     return read, stripped, opened, history.place_reasoning(turn, profile), history.body()
 
 
-def open_envelope(blob: str, _param: str, place: bytes | None, _item_id: str) -> Envelope | None:
+def open_envelope(blob: str, _param: str, place: bytes | None, *_where: object) -> Envelope | None:
     return Envelope([{"reasoning": f"At {place!r}."}]) if blob == "abr1.opens" else None
 
 

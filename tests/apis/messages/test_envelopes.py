@@ -62,6 +62,14 @@ def shown(blob: str) -> Block:
     return thinking("**Recalling the rule**", blob)
 
 
+def blobs_around_a_call(between: list[Block]) -> list[str]:
+    """Seal reasoning before a call of an answer, and each of these blocks after it."""
+    answer = sealing()
+    first = answer.seal(RAW)
+    answer.note_call(A)
+    return [first, *(answer.seal([block]) for block in between)]
+
+
 def opened(*messages: Json, replica: Sealer | None = None) -> list[Any]:
     """Return the messages that upstream gets of these."""
     found: list[Any] = unseal(history(*messages), replica)["messages"]
@@ -104,6 +112,35 @@ class TestOpening:
             assistant(*RAW, call(A)),
             assistant(thinking("I look again.", ""), call(B)),
         ]
+
+    def test_all_reasoning_may_stand_before_the_calls(self) -> None:
+        """LiteLLM keeps an answer's reasoning in one list, which it returns first."""
+        between = [thinking("I look again.", ""), thinking("And again.", "")]
+        moved = [shown(blob) for blob in blobs_around_a_call(between)]
+        said = assistant(*moved, text("I look."), call(A), call(B))
+        assert opened(QUESTION, said, user(result(A), result(B)))[1] == assistant(
+            *RAW, text("I look."), call(A), *between, call(B)
+        )
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            ([0, 1, "call"], []),  # nothing follows the call without a break
+            ([0, 1, "call"], [B]),  # but a result
+            ([0, "call", B, 1], []),
+        ],
+    )
+    def test_but_reasoning_goes_into_no_other_answer_and_not_back(
+        self, first: list[Any], second: list[str]
+    ) -> None:
+        by, blobs = sealer(), blobs_around_a_call([thinking("I look again.", "")])
+        pieces = {0: shown(blobs[0]), 1: shown(blobs[1]), "call": call(A), B: call(B)}
+        said = [assistant(*map(pieces.__getitem__, each)) for each in (first, second)]
+        left = [*RAW, *(pieces[each] for each in first if each not in (0, 1))]
+        sent = opened(QUESTION, said[0], user(result(A)), said[1], replica=by)
+        assert sent[1] == assistant(*left)
+        assert "again" not in str(sent)
+        assert (by.opened, by.dropped) == (1, {"edited": 1})
 
     def test_a_summary_beside_the_reasoning_is_dropped(self) -> None:
         beside = shown(sealing().seal([]))

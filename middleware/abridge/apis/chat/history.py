@@ -83,7 +83,7 @@ class ChatHistory(History):
         found = find_reasoning(message)
         return removed, inline or (found is not None and bool(found.text.strip()))
 
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> None:
         """Replace a message's reasoning by what its envelope holds, which is all of it.
 
         If no blob opens, only opaque state is left: the text next to a blob is a summary, and a
@@ -93,17 +93,17 @@ class ChatHistory(History):
         content = message.get("content")
         blobs = take_blobs(message)
         if not blobs:
-            return False
+            return
         if not is_plain(content):
             turn.text = read_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
         place = message_place(turn) if turn.role == "assistant" else None
-        envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
+        envelopes = [open_envelope(blob, f"{param}.{path}", place, "", ()) for path, blob in blobs]
         found = next(filter(None, envelopes), None)
         for fields in _with_copies(message)[1:]:
             _pop_all(fields, REASONING_FIELDS)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
-        return found is not None
+        turn.from_envelope = found is not None
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
         """Inline reasoning before the answer counts as such, too."""

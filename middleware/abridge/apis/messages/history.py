@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 from abridge.apis.history import (
@@ -128,38 +129,27 @@ class MessagesHistory(ClientPieceHistory):
     def calls(self, turn: Turn) -> Iterable[Json]:
         return (block for block in turn.items if string(block.get("type")).endswith(TOOL_USE))
 
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
-        """Replace each block with a blob by the blocks in its envelope, or by nothing: its text is
-        a summary of Abridge's, and a signature means nothing without the text that it signs."""
+    def _open_piece(self, piece: Json, turn: Turn, open_envelope: OpenEnvelope) -> list[Json]:
+        """Replace a block with a blob by the blocks in its envelope, or by nothing: its text is a
+        summary of Abridge's, and a signature means nothing without the text that it signs. No
+        reasoning can be in another message than the assistant's."""
         if turn.role != "assistant":
-            for message in turn.items:
-                self._open_content(message, open_envelope)
-            return False
-        opened, remaining = list[Json](), list[Json]()
-        for block in turn.items:
-            found = self._open_block(block, open_envelope)
-            opened += found or []
-            remaining += [block] if found is None else found
-        turn.items[:] = remaining
-        return bool(opened)
+            content = _read_blocks(piece.get("content"))
+            opened = [self._open_block(block, turn, open_envelope) for block in content]
+            if not all(opened):
+                piece["content"] = list(chain(*opened))
+            return [piece]
+        return self._open_block(piece, turn, open_envelope)
 
-    def _open_content(self, message: Json, open_envelope: OpenEnvelope) -> None:
-        """Remove the envelopes from a message in which no reasoning can be."""
-        content = _read_blocks(message.get("content"))
-        remaining = [block for block in content if self._open_block(block, open_envelope) is None]
-        if len(remaining) < len(content):
-            message["content"] = remaining
-
-    def _open_block(self, block: Json, open_envelope: OpenEnvelope) -> list[Json] | None:
-        """Return what stands in the place of a block with a blob; None for any other block."""
+    def _open_block(self, block: Json, turn: Turn, open_envelope: OpenEnvelope) -> list[Json]:
         key = STATE_KEYS.get(string(block.get("type")))
         blob = string(block.get(key)) if key is not None else ""
         if key is None or not is_envelope(blob) or blob in (UNSEALED, UNSEALED_RAW):
-            return None
+            return [block]
         places, _ = self._places
         path, place = places.get(id(block), ("messages", None))
-        found = open_envelope(blob, f"{path}.{key}", place, "")
-        return [] if found is None else found.reasoning
+        found = open_envelope(blob, f"{path}.{key}", place, "", self._places_ahead(turn))
+        return [] if found is None else self._take_opened(found, turn, place)
 
     def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
         if all(map(_is_reasoning, original)):

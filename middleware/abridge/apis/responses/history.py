@@ -32,7 +32,7 @@ from abridge.apis.responses.reasoning import (
 )
 from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
-from abridge.core.envelope import Envelope, OpenEnvelope, is_envelope
+from abridge.core.envelope import OpenEnvelope, is_envelope
 from abridge.core.places import PlaceTracker, place_after_call
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
@@ -119,27 +119,24 @@ class ResponsesHistory(ClientPieceHistory):
     def calls(self, turn: Turn) -> Iterable[Json]:
         return filter(is_tool_call, turn.items)
 
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
-        """Replace each item with a blob by the items in its envelope.
+    def _open_piece(self, piece: Json, turn: Turn, open_envelope: OpenEnvelope) -> list[Json]:
+        """Replace an item with a blob by the items in its envelope.
 
-        An item whose blob does not open loses its summary too, which is Abridge's.
+        An item whose blob does not open loses its summary too, which is Abridge's. In an item that
+        is not reasoning a blob belongs to no turn.
         """
-        if not any(is_envelope(item.get(ENCRYPTED_CONTENT)) for item in turn.items):
-            return False
-        remaining, is_opened = list[Json](), False
-        for item in turn.items:
-            if not is_envelope(item.get(ENCRYPTED_CONTENT)):
-                remaining.append(item)
-            elif (found := self._open_blob(item, open_envelope)) is not None:
-                remaining += found.reasoning
-                is_opened = True
-            else:
-                bare = {**item, "summary": []} if is_reasoning(item) else item
-                remaining += (
-                    [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
-                )
-        turn.items[:] = remaining
-        return is_opened
+        if not is_envelope(piece.get(ENCRYPTED_CONTENT)):
+            return [piece]
+        index, (places, _) = self._input_indexes.get(id(piece)), self._places
+        param = "input" if index is None else f"input[{index}]"
+        place = places.get(id(piece)) if is_reasoning(piece) else None
+        others = self._places_ahead(turn) if place is not None else ()
+        blob, identity = piece.pop(ENCRYPTED_CONTENT), string(piece.get("id"))
+        found = open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", place, identity, others)
+        if found is not None:
+            return self._take_opened(found, turn, place)
+        bare = {**piece, "summary": []} if is_reasoning(piece) else piece
+        return [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
         """Of a joined turn, the raw reasoning of all items as one text; of any other, the summary
@@ -152,18 +149,6 @@ class ResponsesHistory(ClientPieceHistory):
     def reasoning_states(self, turn: Turn) -> set[str]:
         ids = _upstream_ids(filter(is_reasoning, turn.items))
         return {*super().reasoning_states(turn), *ids, *self._emptied.get(id(turn), ())}
-
-    def _open_blob(self, item: Json, open_envelope: OpenEnvelope) -> Envelope | None:
-        """Take the blob out of an item and open it.
-
-        In an item that is not reasoning it belongs to no turn.
-        """
-        index = self._input_indexes.get(id(item))
-        param = "input" if index is None else f"input[{index}]"
-        places, _ = self._places
-        place = places.get(id(item)) if is_reasoning(item) else None
-        blob = item.pop(ENCRYPTED_CONTENT)
-        return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", place, string(item.get("id")))
 
     def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
         is_same = self.read_joined_turn(original).encode_canonical() == turn.encode_canonical()
