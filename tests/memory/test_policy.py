@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.history import ChatHistory
+from abridge.apis.gemini.history import GeminiHistory
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest
@@ -24,6 +25,7 @@ from abridge.memory.policy import (
 )
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile, ReasoningReturn
+from tests.apis.gemini.scripts import inline_data, signed, text
 
 AUTO, DEEPSEEK, GROQ = PROFILES["auto"], PROFILES["deepseek"], PROFILES["groq"]
 USER = {"role": "user", "content": "Hi"}
@@ -165,6 +167,28 @@ class TestRestore:
         messages, changes = rewrite([USER, said(reasoning_content=SUMMARY), USER])
         assert messages[1] == said()
         assert (changes.removed, changes.missed) == (1, 1)
+
+    @pytest.mark.parametrize("said", [[], [text("See:")]])
+    @pytest.mark.parametrize(("image", "is_restored"), [("iVBO", True), ("iVBP", False)])
+    def test_an_image_gets_its_signature_back_and_no_other(
+        self, said: list[Any], image: str, *, is_restored: bool
+    ) -> None:
+        original = [*said, signed(inline_data("image/png", "iVBO"), "c2ln")]
+        parts = [*said, inline_data("image/png", image)]
+        history = GeminiHistory({"contents": [{"role": "model", "parts": copy.deepcopy(parts)}]})
+        rewriter = HistoryRewriter(history, HistoryPolicy("client", "altered", AUTO))
+        rewriter.strip(lambda _: False)
+        assert len(rewriter.find_missing()) == 1
+        rewriter.restore([Original.from_reasoning(original, "", altered=True)])
+        [content] = history.body()["contents"]
+        assert content["parts"] == (original if is_restored else parts)
+
+    def test_a_turn_of_which_nothing_is_left_gets_nothing(self) -> None:
+        item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": SUMMARY}]}
+        history = ResponsesHistory({"input": [USER, item, USER]})
+        rewriter = HistoryRewriter(history, HistoryPolicy("client", "altered", AUTO))
+        rewriter.strip({SUMMARY}.__contains__)
+        assert not rewriter.find_missing()
 
     def test_the_clients_own_reasoning_wins(self) -> None:
         history = [USER, said(reasoning_content="my own"), USER]

@@ -231,8 +231,8 @@ class HistoryRewriter:
             assistant.is_expected = not bare_turns.isdisjoint(_identifiers(assistant.turn))
 
     def _incomplete_turns(self) -> Iterator[_AssistantTurn]:
-        """Yield the turns that can be identified by their content and whose reasoning is missing,
-        changed or translated."""
+        """Yield the turns that are not empty and whose reasoning is missing, changed or
+        translated."""
         may_have_moved = self._policy.translated or self._policy.native
         for assistant in self._assistant_turns:
             turn = assistant.turn
@@ -240,7 +240,7 @@ class HistoryRewriter:
             if (
                 assistant.is_sent
                 and not turn.from_envelope
-                and (turn.text or turn.calls)  # else nothing identifies it
+                and turn.items
                 and (is_incomplete or may_have_moved)
             ):
                 yield assistant

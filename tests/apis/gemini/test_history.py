@@ -8,7 +8,7 @@ from typing import Any
 from abridge.apis.gemini.history import GeminiHistory, record_turn
 from abridge.apis.gemini.reasoning import NO_SIGNATURE
 from abridge.core.conversation import Turn
-from tests.apis.gemini.scripts import function_call, signed, text, thought
+from tests.apis.gemini.scripts import function_call, inline_data, signed, text, thought
 
 Json = dict[str, Any]
 
@@ -45,6 +45,10 @@ class TestTurns:
         (recorded,) = record_turn(ANSWER, ((0, 0),))
         assert recorded.turn.encode_identity() == history(SENT)[1].encode_identity()
         assert recorded.turn.encode_canonical() == history(SENT)[1].encode_canonical()
+
+    def test_signatures_and_images_tell_whose_reasoning_it_is(self) -> None:
+        read, turn = history([*ANSWER, inline_data("image/png", "iVBO"), *SENT])
+        assert read.reasoning_states(turn) == {"c2ln", "iVBO"}
 
 
 class TestRestoring:

@@ -46,6 +46,10 @@ class TestTurns:
         read, turn = history([*ANSWER, UNSIGNED])
         assert read.reasoning_states(turn) == {SIGNATURE, "Ev8C"}
 
+    def test_and_so_do_images(self) -> None:
+        read, turn = history([output("See: ", image("image/png", "iVBO"))])
+        assert read.reasoning_states(turn) == {"iVBO"}
+
     def test_the_text_of_a_result_is_read_in_either_form(self) -> None:
         results = [RESULT, {**RESULT, "result": [text("7")]}]
         assert [history([], one)[0].turns[-1].text for one in results] == ["7", "7"]

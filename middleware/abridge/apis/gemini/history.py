@@ -61,7 +61,9 @@ class GeminiHistory(PieceHistory):
         return list(answer) if is_signed else super().original_of(answer)
 
     def reasoning_states(self, turn: Turn) -> set[str]:
-        return set(filter(None, map(signature_of, turn.items)))
+        """See `History`. An image that the client returned tells, too, whose signature it needs."""
+        images = [string(as_object(part.get("inlineData")).get("data")) for part in turn.items]
+        return set(filter(None, [*images, *map(signature_of, turn.items)]))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the parts, or, if the answer was edited since, its

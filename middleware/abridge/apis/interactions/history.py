@@ -52,7 +52,10 @@ class InteractionsHistory(PieceHistory):
         return _model_turn(list(pieces))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
-        return set(filter(None, map(signature_of, turn.items)))
+        """See `History`. An image that the client returned tells, too, whose signature it needs."""
+        contents = [each for step in turn.items for each in objects(step.get("content"))]
+        images = [string(content.get("data")) for content in contents]
+        return set(filter(None, [*images, *map(signature_of, turn.items)]))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the steps or, if the answer was edited since, its
