@@ -312,6 +312,15 @@ def test_arguments_are_compared_by_what_they_mean() -> None:
     assert one.encode_identity() == same.encode_identity() != other.encode_identity()
 
 
+def test_blanks_tell_no_answers_apart_but_questions() -> None:
+    """Clients of another API join the pieces of an answer with blanks of their own."""
+    for role, count in (("assistant", 1), ("user", 2), ("tool", 2)):
+        turns = [Turn(role, text) for text in ("One.Two.", "One.\n\nTwo. ")]
+        assert len({turn.encode_canonical() for turn in turns}) == count
+        assert len({turn.encode_identity() for turn in turns}) == count
+    assert Turn("assistant", "One").encode_identity() != Turn("assistant", "Two").encode_identity()
+
+
 def test_a_prefix_depends_on_everything_before_it() -> None:
     turns = [Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")]
     digest = PrefixDigest().extended_by(turns).digest()

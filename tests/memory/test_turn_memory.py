@@ -18,11 +18,14 @@ from abridge.memory.stores.memory import MemoryBackend
 from abridge.middleware import AbridgeMiddleware
 from tests.stored_responses.conversations import fail
 from tests.support.asgi import begin, call
-from tests.support.deployments import build_app
+from tests.support.checker import check_responses
+from tests.support.deployments import ORIGIN, build_app
 from tests.support.streams import (
+    DONE,
     THOUGHT,
     call_item,
     chat_stream,
+    chunk,
     completion,
     message_item,
     reasoning_item,
@@ -37,6 +40,7 @@ USER = {"role": "user", "content": "Hi"}
 KEY = {"authorization": "Bearer sk-anna-1234567890"}
 OTHER = {"authorization": "Bearer sk-bert-1234567890"}
 SUMMARY = "**Adding up**\n\nI add the numbers."
+TO_CHAT = {"base_url": f"{ORIGIN}/v1", "api": "chat", "profile": "vllm"}
 
 
 def make(upstream: Upstream, registry: CollectorRegistry | None = None, **tables: Any) -> ASGIApp:
@@ -347,6 +351,28 @@ class TestPromise10TenantsNeverMeet:
         returned = await say(app, [USER], {"x-session": "anna"})
         await say(app, [USER, returned, USER], {"x-session": who})
         assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
+
+
+class TestAnswersInPieces:
+    """A chat answer that thinks between its texts, which are messages of their own on Responses."""
+
+    @pytest.mark.parametrize(
+        ("texts", "thoughts"), [(["One.", "Two."], "Hm.So."), (["One.", "Three."], None)]
+    )
+    async def test_its_reasoning_comes_back_unless_it_was_edited(
+        self, texts: list[str], thoughts: str | None
+    ) -> None:
+        said = {"reasoning": "Hm."}, {"content": "One."}, {"reasoning": "So."}, {"content": "Two."}
+        frames = [*map(chunk, said), chunk({}, finish="stop"), DONE]
+        upstream = Upstream(Answer(frames), Answer.json(completion({"content": "Done."})))
+        app = build_app("sidecar", upstream, upstreams=[TO_CHAT], history={"keep": "all"})
+        body = {"model": "m", "input": [USER], "stream": True}
+        first = check_responses((await call(app, RESPONSES, body, KEY)).data).response["output"]
+        shown = [item for item in first if item["type"] == "message"]
+        assert [item["content"][0]["text"] for item in shown] == ["One.", "Two."]
+        returned = [message_item(number, text) for number, text in enumerate(texts)]
+        await call(app, RESPONSES, {"model": "m", "input": [USER, *returned, USER]}, KEY)
+        assert upstream.requests[1].json["messages"][1].get("reasoning") == thoughts
 
 
 class TestResponses:

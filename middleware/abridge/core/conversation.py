@@ -21,6 +21,8 @@ Json: TypeAlias = dict[str, Any]
 ItemKey: TypeAlias = tuple[int, int]
 """A reasoning item's address within a response: its lane and its item number."""
 
+ASCII_BLANKS = b" \t\n\r\v\f"
+
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
 _COUNT = re.compile(r"0*[0-9a-f]{1,4}")
@@ -99,16 +101,25 @@ class Turn:
             self._canonical_calls = [part for call in self.calls for part in call.canonicalize()]
         return self._canonical_calls
 
+    @property
+    def _said(self) -> str:
+        """The text, the assistant's without its blanks: the pieces into which reasoning divides an
+        answer come back with others between them."""
+        if self.role != "assistant":
+            return self.text
+        encoded = self.text.encode("utf-8", "surrogatepass")
+        return encoded.translate(None, ASCII_BLANKS).decode("utf-8", "surrogatepass")
+
     def encode_identity(self) -> bytes:
         """Return the bytes that identify the turn: its calls if it has any, else its text."""
         if not self.calls:
-            return b"said " + self.text.encode("utf-8", "surrogatepass")
+            return b"said " + self._said.encode("utf-8", "surrogatepass")
         return b"called " + _encode_fields(self.canonical_calls)
 
     def encode_canonical(self, number: Callable[[str], str] = str) -> bytes:
         """Return everything in the turn except reasoning, as bytes. `number` returns what stands
         for the id of a call."""
-        role, text = self.role, self.text
+        role, text = self.role, self._said
         answers = self.answers_call and number(self.answers_call)
         if not self.calls:  # as below, in half the time
             canonical = f"{len(role)},{len(text)},{len(answers)}:{role}{text}{answers}"

@@ -6,15 +6,13 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from abridge.apis.json import dumps, loads
-from abridge.core.conversation import Json, Turn, is_random_id
+from abridge.core.conversation import ASCII_BLANKS, Json, Turn, is_random_id
 
 TEXT_DIGEST_BYTES = 16
 """Length of a text digest, in bytes."""
 
 NO_REASONING = b"[]"
 """What is remembered of an answer without reasoning: else that of one like it might be found."""
-
-ASCII_BLANKS = b" \t\n\r\v\f"
 
 
 class Original(NamedTuple):

@@ -20,7 +20,7 @@ from time import monotonic
 from cachetools import TTLCache
 
 from abridge.caches import MARKS, OWNER_KEYS, cached
-from abridge.core.conversation import ItemKey
+from abridge.core.conversation import ASCII_BLANKS, ItemKey
 from abridge.core.events import (
     PART_SEPARATOR,
     Event,
@@ -31,7 +31,6 @@ from abridge.core.events import (
     SummaryTextDelta,
 )
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.originals import ASCII_BLANKS
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import digester, keyed_digest
 from abridge.work import in_turns
