@@ -61,10 +61,13 @@ def ours(scope: Any, link: Any, *, keep_alive: bool) -> RequestCycle:
     return RequestCycle(scope, link, keep_alive=keep_alive, on_response=lambda: None)
 
 
-async def write(make: Any, method: str, *, keep_alive: bool, messages: list[Any]) -> Any:
+async def write(
+    make: Any, method: str, *, keep_alive: bool, messages: list[Any], version: str = "1.1"
+) -> Any:
     """Return what a cycle writes and where it fails, and what it is left as."""
     transport = Transport()
-    cycle = make({"method": method}, connection(transport), keep_alive=keep_alive)
+    scope = {"method": method, "http_version": version}
+    cycle = make(scope, connection(transport), keep_alive=keep_alive)
     failed_at = None
     for position, message in enumerate(messages):
         try:
@@ -124,6 +127,23 @@ def test_a_response_is_written_as_uvicorn_writes_it(
     assert asyncio.run(write(ours, method, keep_alive=keep_alive, messages=messages)) == expected
 
 
+@pytest.mark.parametrize("given", [[], [(b"content-length", b"4")]])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_body_without_a_length_ends_with_its_connection_on_http_1_0(
+    method: str, given: list[Any]
+) -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": given}
+    bodies = [{"type": "http.response.body", "body": b"ab", "more_body": n < 1} for n in range(2)]
+    written, failed_at, (_, complete, closed), _ = await write(
+        ours, method, keep_alive=False, messages=[start, *bodies], version="1.0"
+    )
+    head, _, body = written.partition(b"\r\n\r\n")
+    assert (failed_at, complete, closed) == (None, True, True)
+    assert body == (b"abab" if method == "GET" else b"")
+    assert b"transfer-encoding" not in head
+    assert (b"content-length" in head) is bool(given)
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"2")], [(b"connection", b"close")]])
 async def test_a_whole_response_is_one_write(method: str, headers: list[Any]) -> None:
@@ -131,7 +151,7 @@ async def test_a_whole_response_is_one_write(method: str, headers: list[Any]) ->
     body = {"type": "http.response.body", "body": b"ab", "more_body": False}
     expected, *_ = await write(ours, method, keep_alive=True, messages=[start, body])
     transport = Transport()
-    cycle = ours({"method": method}, connection(transport), keep_alive=True)
+    cycle = ours({"method": method, "http_version": "1.1"}, connection(transport), keep_alive=True)
     await send_whole(cycle.send, start, b"ab")
     assert (transport.written, transport.writes) == (expected, 1)
     assert cycle.response_complete
@@ -141,14 +161,14 @@ async def test_a_whole_response_is_one_write(method: str, headers: list[Any]) ->
 
 async def test_a_whole_response_is_not_written_to_a_client_that_left() -> None:
     transport = Transport()
-    cycle = ours({"method": "GET"}, connection(transport), keep_alive=True)
+    cycle = ours({"method": "GET", "http_version": "1.1"}, connection(transport), keep_alive=True)
     cycle.disconnect()
     await send_whole(cycle.send, {"type": "http.response.start", "status": 200}, b"ab")
     assert not transport.written
 
 
 async def begun(transport: Transport, link: Any) -> RequestCycle:
-    cycle = ours({"method": "POST"}, link, keep_alive=True)
+    cycle = ours({"method": "POST", "http_version": "1.1"}, link, keep_alive=True)
     await cycle.send({"type": "http.response.start", "status": 200})
     transport.written = b""
     return cycle

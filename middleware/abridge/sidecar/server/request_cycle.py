@@ -137,7 +137,9 @@ class RequestCycle(RequestResponseCycle):
         if not (self.keep_alive or any(map(_closes, headers))):
             headers.append((b"connection", b"close"))
         is_bodiless = start["status"] in (204, 304) or self.scope["method"] == "HEAD"
-        if self.chunked_encoding is None and not is_bodiless:
+        if self.chunked_encoding is None and is_bodiless:
+            self.chunked_encoding = False
+        elif self.chunked_encoding is None and self.scope["http_version"] != "1.0":
             self.chunked_encoding = True
             headers.append((b"transfer-encoding", b"chunked"))
         lines = [STATUS_LINE[start["status"]], *map(b": ".join, headers), b"", b""]
@@ -159,6 +161,8 @@ class RequestCycle(RequestResponseCycle):
         elif self.chunked_encoding:
             data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             data = data if more else data + b"0\r\n\r\n"
+        elif self.chunked_encoding is None:  # it ends with its connection
+            data = body
         else:
             self.expected_content_length -= len(body)
             if self.expected_content_length < 0:
