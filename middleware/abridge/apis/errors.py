@@ -70,6 +70,11 @@ def read_detail(holder: Json) -> ErrorDetail:
     return ErrorDetail("upstream_error", string(message))
 
 
+def with_error_type(event: Json) -> Json:
+    """Return an event or a body with the type of an error, which some gateways leave out."""
+    return {"type": "error", **event} if "error" in event and "type" not in event else event
+
+
 def _without_list(body: bytes) -> bytes:
     """Return the only entry of a list: Google wraps the errors of some streams in one."""
     stripped = body.strip()

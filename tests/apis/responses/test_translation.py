@@ -269,9 +269,10 @@ class TestFailure:
         assert turn.ok is False
         assert turn.answer.text == ANSWER
 
-    def test_an_error_event(self) -> None:
-        error = {"type": "error", "error": {"message": "It broke."}}
-        turn = translated([*responses_stream([])[:1], frame(error, "error")])
+    @pytest.mark.parametrize("named", [{"type": "error"}, {}], ids=["typed", "untyped"])
+    def test_an_error_event(self, named: dict[str, str]) -> None:
+        error = {**named, "error": {"message": "It broke."}}
+        turn = translated([*responses_stream([])[:1], frame(error)])
         assert turn.error is not None
         assert turn.error.message == "It broke."
 

@@ -363,6 +363,13 @@ class TestEnds:
         assert seen.kinds[-2:] == ["error", "response.failed"]
         assert seen.response["error"]["message"] == "quota"
 
+    @pytest.mark.parametrize("expose", ["both", "none"])
+    def test_so_is_one_without_a_type(self, expose: str) -> None:
+        broken = [*responses_stream(OUTPUT)[:4], frame({"error": {"message": "quota"}})]
+        seen = check_responses(responses(expose=expose).stream(b"".join(broken)))
+        assert seen.kinds[-2:] == ["error", "response.failed"]
+        assert ("quota" in seen.response["error"]["message"]) is (expose == "both")
+
     def test_the_cause_of_a_broken_connection_is_in_the_response(self) -> None:
         pipeline = responses()
         for raw in responses_stream(OUTPUT)[:5]:

@@ -24,6 +24,7 @@ from abridge.apis.errors import (
     TURN_PAUSED,
     UNREADABLE,
     read_detail,
+    with_error_type,
     without_message,
 )
 from abridge.apis.frames import MakeFrame, encode_event, no_frame, parse_frame, with_event_name
@@ -183,13 +184,11 @@ def make_stop(block_types: Iterable[str], usage: Json) -> Json:
 
 
 def parse_event(data: bytes) -> Json | None:
-    """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
-    leave out the type of an error."""
+    """Parse an event: with exact numbers unless it is a delta, all of which are text."""
     event = parse_object(data)
     if event is None or event.get("type") == "content_block_delta":
         return event
-    exact = parse_object(data, loads_exact) or event
-    return {"type": "error", **exact} if "type" not in exact and "error" in exact else exact
+    return with_error_type(parse_object(data, loads_exact) or event)
 
 
 _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
@@ -257,7 +256,7 @@ class MessagesReader:
         parsed = parse_object(body, loads_exact)
         if parsed is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
-        sent = parsed or {}
+        sent = with_error_type(parsed or {})
         frame = body if self._carries_frames and not self._hides_raw else None
         if not isinstance(sent.get("content"), list):
             error = self._read_error(sent) if sent.get("type") == "error" else None

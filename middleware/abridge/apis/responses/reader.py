@@ -29,6 +29,7 @@ from abridge.apis.errors import (
     CONNECTION_LOST,
     TEXT_CHANGED,
     UNREADABLE,
+    with_error_type,
     without_message,
 )
 from abridge.apis.frames import (
@@ -279,6 +280,7 @@ class ResponsesReader:
     def _renamed(self, event: Json) -> Json:
         """Return the event under its type of today, and raw reasoning that is called a summary
         as reasoning."""
+        event = with_error_type(event)
         event_type = string(event.get("type"))
         if event_type in EARLY_EVENT_TYPES:
             event = {**event, "type": EARLY_EVENT_TYPES[event_type]}
