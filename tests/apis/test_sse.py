@@ -140,6 +140,32 @@ def test_input_byte_by_byte_is_scanned_once() -> None:
     assert len(decoder.feed(b"\n\n")) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"data: {}\n\n", True),
+        (b"data:{}", True),
+        (b": hello\n\n", True),
+        (b"\xef\xbb\xbf\r\n\nevent: ping\n", True),
+        (b"retry: 5\n", True),
+        (b"id:1\n", True),
+        (b'{"data": 1}', False),
+        (b'\n\n{"data": 1}', False),
+        (b"<p>data: 1", False),
+        (b"database: 1", False),
+        (b"<html>", False),
+        (b"event", None),
+        (b"\xef\xbb", None),
+        (b"\xef\xbb\xbfevent", None),
+        (b"\n" * 9, None),
+        (b"\n" * 999 + b"data: {}", False),
+        (b"", None),
+    ],
+)
+def test_a_stream_is_told_by_its_first_line(body: bytes, expected: bool | None) -> None:  # noqa: FBT001
+    assert sse.begins_stream(body) is expected
+
+
 def test_an_encoded_frame_has_lf_ends_and_one_data_line() -> None:
     assert sse.encode_frame(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
     assert sse.encode_frame(b"{}") == b"data: {}\n\n"

@@ -340,10 +340,69 @@ class TestDisconnects:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()
             await start(send, "text/html", 200)
+            await say(send, b"<html>", more=True)
             assert (await receive())["type"] == "http.disconnect"
 
         request = await ask(app, reasoning={"expose": "none"}).finish()
         assert (request.status, request.complete) == (502, True)
+
+
+class TestStreamsOfOtherTypes:
+    """Some servers stream under a type that is none of a stream, or without any."""
+
+    @pytest.mark.parametrize("kind", ["text/plain", "application/json", "text/html", None])
+    @pytest.mark.parametrize("expose", ["both", "summary", "none"])
+    @pytest.mark.parametrize("form", ["mounted", "sidecar"])
+    async def test_a_body_that_begins_as_one_is_read_as_it_comes(
+        self, form: Form, expose: str, kind: str | None
+    ) -> None:
+        rest, frames = asyncio.Event(), chat_stream(THOUGHT, "Hello.")
+        steps: list[Step] = [b": a\n\n", frames[0][:3], frames[0][3:], rest, *frames[1:]]
+        upstream = Upstream(Answer(steps, headers={} if kind is None else {"content-type": kind}))
+        app = build_app(form, upstream, writer=Scripted(SUMMARY), reasoning={"expose": expose})
+        request = begin(app, PATHS["chat"], CHAT)
+        await request.until(b"data:")
+        rest.set()
+        await request.finish()
+        assert request.headers["content-type"] == "text/event-stream"
+        assert check_chat(request.data).choices[0].text == "Hello."
+        assert (SUMMARY in text_of(request)) is (expose != "none")
+        assert (THOUGHT in text_of(request)) is (expose == "both")
+
+    @pytest.mark.parametrize("path", [PATHS["responses"], PATHS["messages"]])
+    async def test_it_is_translated(self, path: str) -> None:
+        frames = chat_stream(THOUGHT, "Hello.")
+        upstream = Upstream(Answer(frames, headers={"content-type": "text/plain"}))
+        entry = {"base_url": f"{ORIGIN}/v1", "api": "chat"}
+        app = build_app("sidecar", upstream, writer=Scripted(), upstreams=[entry])
+        request = await begin(app, path, {**CHAT, "input": "Hi", "max_tokens": 99}).finish()
+        assert request.headers["content-type"] == "text/event-stream"
+        assert b"Hello." in request.data
+
+    @pytest.mark.parametrize("expose", ["both", "none"])
+    @pytest.mark.parametrize("body", [b"database: down", b"\n\n", b"eve", b"", THOUGHT.encode()])
+    async def test_another_body_passes_where_nothing_is_hidden(
+        self, body: bytes, expose: str
+    ) -> None:
+        steps = [body[at : at + 1] for at in range(len(body))]
+        upstream = Upstream(Answer(steps, headers={"content-type": "text/plain"}))
+        request = await ask(upstream, reasoning={"expose": expose}).finish()
+        passes = expose == "both"
+        assert request.status == (200 if passes else 502)
+        assert (request.data == body) is passes
+        assert (request.headers["content-type"] == "text/plain") is passes
+
+    async def test_of_one_that_breaks_off_at_once_the_head_passes(self) -> None:
+        broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
+        request = ask(Upstream(Answer([b"eve", broken], headers={"content-type": "text/plain"})))
+        with pytest.raises(UpstreamBroken):
+            await request.finish()
+        assert (request.status, request.data, request.complete) == (200, b"eve", False)
+
+
+def text_of(request: Call) -> str:
+    fields = check_chat(request.data).choices[0].fields
+    return "".join(map(str, fields.values()))
 
 
 class TestCancellation:

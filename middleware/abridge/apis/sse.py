@@ -25,6 +25,10 @@ _LF_BLANK = rb"\n(?:\r\n|\n|\r(?!\Z))"
 _BLANK_LINE = re.compile(rb"\r(?:\r\n?|%b)|%b" % (_LF_BLANK, _LF_BLANK))
 """The end of a frame. Where lines end in LFs, a CR that comes last may yet be followed by one."""
 
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+_LOOKED_AT = 64  # bytes of which the first that are not blank tell what a body is
+
 _OVERLAP = 3  # a blank line may begin this many bytes before the new data
 
 
@@ -142,6 +146,16 @@ def frame_data(frame: bytes) -> bytes | None:
         line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")
     ]
     return b"\n".join(found) if found else None
+
+
+def begins_stream(body: bytes | bytearray) -> bool | None:
+    """Return whether a body is a stream, as some are that come with another type: it begins with
+    the name of a field, as no JSON does. None while that cannot be told."""
+    begun = bytes(body[:_LOOKED_AT]).removeprefix(BOM).lstrip(b"\r\n")
+    if begun.startswith(_FIELDS):
+        return True
+    may_become_one = any(first.startswith(begun) for first in (BOM, *_FIELDS))
+    return None if may_become_one and len(body) < _LOOKED_AT else False
 
 
 def encode_frame(payload: bytes, event: str | None = None) -> bytes:

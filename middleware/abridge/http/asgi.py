@@ -238,9 +238,9 @@ def answering_upgrade(scope: Scope, send: Send) -> Send:
 
 
 def without_trailers(start: Message) -> Message:
-    """Return the start message of an answer whose trailers will not pass."""
+    """Return the start message of an answer whose trailers will not pass, its headers as a list."""
     kept = {key: start[key] for key in start if key != "trailers"}
-    return {**kept, "headers": drop_headers(start["headers"], (b"trailer",))}
+    return {**kept, "headers": drop_headers(start.get("headers") or (), (b"trailer",))}
 
 
 def content_length(scope: Scope) -> int:

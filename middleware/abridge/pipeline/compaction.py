@@ -43,7 +43,6 @@ from abridge.errors import EventTooLarge, RequestError, SummarizerError, Upstrea
 from abridge.http.asgi import (
     EVENT_STREAM,
     drop_headers,
-    get_header,
     json_start,
     scope_for_body,
     scope_of_read_answer,
@@ -378,9 +377,7 @@ class CapturedAnswer:
             last = {"type": "http.response.body", "body": body, "more_body": False}
             raise AnsweredOtherwise((start, last))
         answer = ModelAnswer(endpoint)
-        answer.start(
-            start["status"], get_header(start["headers"], b"content-type").decode("latin-1")
-        )
+        answer.start(start["status"])
         try:
             text = answer.feed(body)
             text += "" if answer.ended else answer.end()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from abridge.apis.sse import begins_stream
 from abridge.core.events import AnswerFault, ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
@@ -23,7 +24,6 @@ from abridge.http.asgi import (
     can_decode,
     decoder_for,
     media_type,
-    with_header_list,
     without_trailers,
 )
 from abridge.observability.record import BACKGROUND, CANCELLED, SHUTTING_DOWN, cancellation_cause
@@ -69,6 +69,8 @@ class Exchange:
         self._recorder = recorder
         self._clock = Clock()
         self._client = Client(receive, send, self._clock)
+        self._start: Message | None = None  # of an answer that is not chosen yet
+        self._unread = b""  # what has come of its body
         self._answer: Answer | None = None
         self._answer_bytes = 0
         self._body_complete = False
@@ -152,10 +154,12 @@ class Exchange:
         if self._client.departed:
             raise OSError("the client has left")
         if message["type"] == "http.response.start":
-            self._begin_answer(message)
-        elif message["type"] == "http.response.body" and self._answer is not None:
-            self._feed(self._answer, message.get("body", b""))
-            if not message.get("more_body", False):
+            self._start = without_trailers(message)
+            self._feed(b"")
+        elif message["type"] == "http.response.body":
+            is_last = not message.get("more_body", False)
+            self._feed(message.get("body", b""), is_last=is_last)
+            if is_last and self._answer is not None:
                 await self._end_body(self._answer)
             if self._summary_runner.is_full and not self._body_complete:
                 await self._summary_runner.wait_for_room()
@@ -164,28 +168,41 @@ class Exchange:
 
     def write_at_once(self, body: bytes) -> bool:
         """Take a piece of the body without awaiting, unless that is due; see `http/asgi.py`."""
-        client, answer = self._client, self._answer
-        if answer is None or client.departed or client.is_behind or self._summary_runner.is_full:
+        client, unchosen = self._client, self._answer is None
+        if unchosen or client.departed or client.is_behind or self._summary_runner.is_full:
             return False
-        self._feed(answer, body)
+        self._feed(body)
         return True
 
     # The answer
 
-    def _begin_answer(self, start: Message) -> None:
-        streams = self._early_head is not None and self._early_head.promises_stream
-        self._answer = _choose_answer(start, self._context, streams=streams)
-        self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
-        if not self._is_alone:
-            self._client.keep_alive = self._answer.keep_alive
-
-    def _feed(self, answer: Answer, body: bytes) -> None:
+    def _feed(self, body: bytes, *, is_last: bool = False) -> None:
         self._answer_bytes += len(body)
+        if self._answer is None and self._start is not None:
+            body = self._unread = self._unread + body
+            self._answer = self._begin_answer(self._start, is_last=is_last)
+        if self._answer is None:
+            return
         try:
-            answer.feed(body)
+            self._answer.feed(body)
         except Exception:
             self._break_off()
             raise
+
+    def _begin_answer(self, start: Message, *, is_last: bool) -> Answer | None:
+        """Begin the answer once it is known whether it is a stream: by its type, or its first bytes
+        where that says otherwise."""
+        is_typed = media_type(start["headers"]) == EVENT_STREAM
+        is_stream = is_typed or begins_stream(self._unread)
+        if is_stream is None and not is_last:
+            return None
+        self._unread = b""
+        promised = self._early_head is not None and self._early_head.promises_stream
+        answer = _choose_answer(start, self._context, is_stream=bool(is_stream), promised=promised)
+        self._recorder.record.stream = isinstance(answer, StreamAnswer)
+        if not self._is_alone:
+            self._client.keep_alive = answer.keep_alive
+        return answer
 
     async def _end_body(self, answer: Answer) -> None:
         try:
@@ -231,6 +248,8 @@ class Exchange:
     async def _finish(self, error: ErrorDetail | None) -> None:
         """End the answer: the application has returned."""
         if self._answer is None:
+            self._feed(b"", is_last=True)
+        if self._answer is None:
             self._client.close(complete=False)
         elif not (self._body_complete or self._client.departed):
             self._body_complete = True
@@ -252,7 +271,7 @@ class Exchange:
             self._summary_runner.stop_waiting()
         else:
             self._client.discard()
-            self._answer = None
+            self._answer = self._start = None
             self._recorder.record.status = None  # as far as is known here
 
     def _is_handled(self, failure: Exception) -> bool:
@@ -315,34 +334,24 @@ def error_of(failure: Exception) -> ErrorDetail:
     return APPLICATION_FAILED
 
 
-def _choose_answer(start: Message, context: AnswerContext, *, streams: bool) -> Answer:
-    """Return the answer for this `http.response.start`; `streams` if the client was promised a
-    stream."""
-    start = without_trailers(with_header_list(start))
-    headers = start["headers"]
-    content_type = media_type(headers)
-    is_stream = content_type == EVENT_STREAM
-    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
-    if not 200 <= start["status"] < 300 or start["status"] == 204:
-        return _begin_unread(start, context)
-    if not (is_stream or is_json) or not can_decode(headers):
-        return (
-            RefusedAnswer(context.client, context.plan.errors)
-            if context.plan.hide_unread
-            else PassedAnswer(start, context.client)
-        )
-    answer = StreamAnswer if is_stream else UnfoldedAnswer if streams else WholeAnswer
-    return answer(start, context, decoder_for(headers, context.plan.event_limit))
+def _choose_answer(
+    start: Message, context: AnswerContext, *, is_stream: bool, promised: bool
+) -> Answer:
+    """Return the answer for this `http.response.start`; `promised` if the client was promised a
+    stream.
 
-
-def _begin_unread(start: Message, context: AnswerContext) -> Answer:
-    """Choose the answer where upstream sent an error, a redirect or no content.
-
-    For a client of another API a redirect would lead to an endpoint it does not speak, and no
-    content means nothing. Where reasoning is hidden, either may carry it all the same.
+    What is not read may carry reasoning all the same. For a client of another API a redirect would
+    lead to an endpoint that it does not speak, and no content means nothing.
     """
-    if start["status"] >= 400 and context.plan.hide_unread:
+    headers, status, plan = start["headers"], start["status"], context.plan
+    content_type = media_type(headers)
+    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
+    is_success = 200 <= status < 300 and status != 204
+    if is_success and (is_stream or is_json) and can_decode(headers):
+        answer = StreamAnswer if is_stream else UnfoldedAnswer if promised else WholeAnswer
+        return answer(start, context, decoder_for(headers, plan.event_limit))
+    if not plan.hide_unread:
+        return PassedAnswer(start, context.client)
+    if status >= 400:
         return TranslatedError(start, context)
-    if context.plan.errors.upstream is not None or context.plan.display.hides_raw:
-        return RefusedAnswer(context.client, context.plan.errors)
-    return PassedAnswer(start, context.client)
+    return RefusedAnswer(context.client, plan.errors)

@@ -22,7 +22,6 @@ from abridge.http.asgi import (
     media_type,
     scope_for_body,
     scope_of_read_answer,
-    with_header_list,
     without_trailers,
 )
 from abridge.pipeline.body import Room
@@ -84,7 +83,7 @@ class RenamingApp:
         async def send_renamed(message: Message) -> None:
             nonlocal rewriter
             if message["type"] == "http.response.start":
-                start = without_trailers(with_header_list(message))
+                start = without_trailers(message)
                 rewriter = self._choose_rewriter(start)
                 if rewriter is not None:
                     message = {**start, "headers": drop_headers(start["headers"], BODY_HEADERS)}

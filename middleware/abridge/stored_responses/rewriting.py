@@ -36,7 +36,6 @@ from abridge.http.asgi import (
     json_start,
     media_type,
     scope_of_read_answer,
-    with_header_list,
     without_trailers,
 )
 from abridge.work import Work
@@ -94,7 +93,7 @@ class _BufferedAnswer:
         if self._replaced or message["type"] == TRAILERS:
             return
         if message["type"] == "http.response.start":
-            self._start = without_trailers(with_header_list(message))
+            self._start = without_trailers(message)
             await self._begin(self._start)
         elif self._passing:
             await self._send(message)

@@ -124,6 +124,14 @@ STREAMS: dict[str, Callable[[str], list[bytes]]] = {
 }
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", ""])
+async def test_a_stream_of_another_type_is_read_as_it_comes(kind: str) -> None:
+    pieces = [piece for frame in chat_stream("", "Why not.") for piece in (frame[:3], frame[3:])]
+    text, spent = await summarize_once(Upstream(Stream(*pieces), kind=kind))
+    assert text == "Why not."
+    assert spent.tokens is not None
+
+
 # The request
 
 

@@ -16,7 +16,7 @@ from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
-from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers
+from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers, media_type
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.work import Work, in_turns
 
@@ -59,6 +59,9 @@ class StreamAnswer(Answer):
         self._keep_alives = 0
         self._status = SummaryStatus() if context.plan.tells_status else None
         headers = drop_headers(start["headers"], BODY_HEADERS)
+        if media_type(headers) != EVENT_STREAM:
+            headers = drop_headers(headers, (b"content-type",))
+            headers.append((b"content-type", EVENT_STREAM))
         headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
         self._client.on_leave = self._leave
@@ -253,9 +256,7 @@ class UnfoldedAnswer(StreamAnswer):
     def __init__(
         self, start: Message, context: AnswerContext, decode: Callable[[bytes], bytes]
     ) -> None:
-        headers = drop_headers(start["headers"], (b"content-type",))
-        headers.append((b"content-type", EVENT_STREAM))
-        super().__init__({**start, "status": 200, "headers": headers}, context, decode)
+        super().__init__({**start, "status": 200}, context, decode)
         self._decode = lambda data: decode(data).translate(None, b"\r\n")
         errors = context.plan.errors
         before, self._after = (errors.upstream or errors.api.upstream).whole_in_stream

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.display import Display
-from abridge.apis.sse import FrameDecoder
+from abridge.apis.sse import FrameDecoder, begins_stream
 from abridge.core.events import (
     ContentDelta,
     ErrorReported,
@@ -57,21 +57,21 @@ class ModelAnswer:
         """Build an error that carries the usage reported so far."""
         return SummarizerError(code, message, spent=self._tokens, model=self._model)
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int) -> None:
         if not 200 <= status < 300:
             message = f"The summarizer model answered with status {status}."
             raise self.error("upstream_error", message)
-        if content_type.startswith("text/event-stream"):
-            self._decoder = FrameDecoder(MAX_BYTES)
 
     def feed(self, data: bytes) -> str:
         """Return the text in `data`. Raise EventTooLarge."""
-        if self._decoder is not None:
-            return self._read_frames(self._decoder.feed(data))
-        self._body += data
-        if len(self._body) > MAX_BYTES:
-            raise EventTooLarge(MAX_BYTES)
-        return ""
+        if self._decoder is None:
+            self._body += data
+            if len(self._body) > MAX_BYTES:
+                raise EventTooLarge(MAX_BYTES)
+            if not begins_stream(self._body):
+                return ""
+            self._decoder, data = FrameDecoder(MAX_BYTES), bytes(self._body)
+        return self._read_frames(self._decoder.feed(data))
 
     def end(self) -> str:
         """Return the remaining text at the end of the body."""

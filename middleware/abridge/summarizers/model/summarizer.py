@@ -94,7 +94,7 @@ class ModelSummarizer:
             response = await self._transport.handle_async_request(self._request(body))
             try:
                 async with closing_iterator(aiter(_body_stream(response))) as chunks:
-                    answer.start(response.status_code, response.headers.get("content-type", ""))
+                    answer.start(response.status_code)
                     async for chunk in chunks:
                         if text := answer.feed(chunk):
                             yield text
