@@ -437,10 +437,10 @@ TEXT_FIELDS: tuple[str, ...] = tuple(
     dict.fromkeys(
         place
         for row in _ROWS
-        for place in row.reasoning_in
+        for place in (*row.reasoning_in, row.returns.place)
         if place not in get_args(StructuredPlace)
     )
 )
-"""The fields of a chat message in which some provider puts its reasoning as text. They are looked
-for in every answer, whatever its provider.
+"""The fields of a chat message in which some provider puts its reasoning as text, or wants it back.
+They are looked for in every message, whatever its provider.
 """

@@ -19,7 +19,7 @@ ROW = """
     Profile(
         "newcomer",
         reasoning_in=("thoughts", "tags"),
-        returns=ReasoningReturn("thoughts", rejects=("reasoning_content",)),
+        returns=ReasoningReturn("earlier_thoughts", rejects=("reasoning_content",)),
         source="here",
     ),
 )
@@ -88,7 +88,10 @@ def main() -> dict[str, Any]:
     found["noticed"] = any(needle in sent for needle in REASONING_NEEDLES)
     history = ChatHistory(body)
     found["placed"] = history.place_reasoning(history.turns[0], PROFILES["newcomer"])
-    found["replayed"] = history.body()["messages"][0]
+    found["replayed"] = dict(history.body()["messages"][0])
+    found["read again"] = list(set(history.reasoning_texts(history.turns[0])))
+    history.drop_reasoning(history.turns[0])
+    found["dropped"] = history.body()["messages"][0]
     return found
 
 

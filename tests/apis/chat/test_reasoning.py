@@ -23,7 +23,7 @@ def found() -> dict[str, Any]:
     """Return how a field that only a new row names is handled."""
     command = [sys.executable, "-m", "tests.apis.chat.newcomer"]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, env=paths)  # noqa: S603 -- fixed
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=paths)  # noqa: S603 -- fixed
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -52,9 +52,14 @@ class TestNewTextField:
         assert found[f"{profile} recorded"] == [[{"thoughts": found["thought"]}]]
 
 
-def test_a_new_text_field_is_replayed(found: dict[str, Any]) -> None:
+def test_reasoning_goes_back_in_a_field_that_no_answer_has(found: dict[str, Any]) -> None:
     assert found["placed"] == "moved"
-    assert found["replayed"] == {"role": "assistant", "thoughts": found["thought"]}
+    assert found["replayed"] == {"role": "assistant", "earlier_thoughts": found["thought"]}
+
+
+def test_reasoning_is_found_in_a_field_that_no_answer_has(found: dict[str, Any]) -> None:
+    assert found["read again"] == [found["thought"]]
+    assert found["dropped"] == {"role": "assistant"}
 
 
 def test_a_new_text_field_is_noticed_in_a_request(found: dict[str, Any]) -> None:
