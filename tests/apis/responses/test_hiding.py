@@ -200,6 +200,24 @@ class TestEventsOfAnItemOfUnknownType:
         ]
 
 
+@pytest.mark.parametrize(
+    ("item_type", "passes"),
+    [("message", True), ("reasoning", True), ("function_call", False), ("web_search_call", False)],
+)
+def test_a_new_event_that_names_no_item_is_about_what_a_model_says(
+    monkeypatch: pytest.MonkeyPatch, item_type: str, *, passes: bool
+) -> None:
+    """One that begins with a type of item is about such an item."""
+    kind = "response.output_video.done"
+    monkeypatch.setattr(hiding, "ITEM_EVENTS", {**hiding.ITEM_EVENTS, **hiding._events(kind[9:])})
+    item = {"type": item_type, "id": "x_1", "role": "assistant", "content": []}
+    rebuilder = ResponsesRebuilder({})
+    added = {"type": "response.output_item.added", "item": item, "output_index": 0}
+    assert rebuilder.rebuild(added) is not None
+    event = {"type": kind, "item_id": "x_1", "output_index": 0}
+    assert (rebuilder.rebuild(event) is not None) is passes
+
+
 @pytest.mark.parametrize("part", [{"type": "musing"}, {"type": "reasoning_text", "text": ""}])
 def test_text_of_a_part_that_is_no_text_is_left_out(part: Json) -> None:
     rebuilder = ResponsesRebuilder({})

@@ -99,7 +99,7 @@ OUTPUT_PARTS: Mapping[str, Shape] = {
     **dict.fromkeys(("output_text", "text", ""), unless_marked(OUTPUT_TEXT)),
     "refusal": fields(names="type", refusal=streamed_text),
 }
-"""Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
+"""Some servers name no type, or another one: `items.TEXT_TYPE_ALIASES`."""
 
 _REASONING_PART = fields(names="type", text=streamed_text)
 
@@ -549,8 +549,8 @@ class _AnnouncedItems:
 
 
 def _fits(kind: str, item_type: str) -> bool:
-    """Return whether items of a type have events of this one. Reasoning is hidden in any."""
+    """Return whether items of a type have events of this one. Those that do not begin with a type
+    of item are about what a model says. Reasoning is hidden in any item."""
     name = kind.removeprefix("response.")
-    if item_type in ("message", "reasoning"):
-        return name.startswith(("content_part.", "output_text.", "refusal.", "reasoning", "audio."))
-    return name.startswith((item_type, "reasoning"))
+    is_said = item_type in ("message", "reasoning") and not name.startswith(tuple(ITEMS))
+    return is_said or name.startswith((item_type, "reasoning"))
