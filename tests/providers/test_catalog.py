@@ -68,7 +68,7 @@ def test_auto_comes_first_and_the_others_in_order() -> None:
 
 
 def test_every_tag_begins_with_a_character_that_readers_look_for() -> None:
-    """See `abridge.apis.chat.reasoning.split_inline`."""
+    """See `abridge.apis.chat.texts.split_inline`."""
     assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
 
 

@@ -7,7 +7,7 @@ A delta and a message have the same fields, so the same functions read both. The
 `reasoning`            vLLM, Ollama, Groq, Cerebras, OpenRouter, Together
 `reasoning_details`    OpenRouter, MiniMax: a list of `reasoning.text`, `.summary`, `.encrypted`
 `thinking_blocks`      LiteLLM: a list of `thinking` (with signature) and `redacted_thinking`
-`content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags),
+`content`              Mistral: a list with `thinking` chunks in it; else tags (stages/tags.py),
                        in a text or in the text chunks of a list
 =====================  ===========================================================================
 
