@@ -14,7 +14,7 @@ import pytest
 from abridge.apis.gemini.history import GeminiHistory
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.config.loading import require_extra
-from abridge.config.setting_types import STORE_SCHEMES
+from abridge.config.tables import HistorySettings
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn, is_counted_id, is_random_id
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
@@ -336,8 +336,10 @@ async def test_valid_addresses_open(url: str) -> None:
     await store.aclose()
 
 
-def test_there_is_a_backend_for_each_scheme_and_for_no_other() -> None:
-    assert set(BACKENDS) == set(STORE_SCHEMES)
+@pytest.mark.parametrize("scheme", BACKENDS)
+def test_the_settings_take_the_address_of_each_backend(scheme: str) -> None:
+    store = f"{scheme}://localhost"
+    assert HistorySettings(store=store).store == store
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ from abridge.core.language import parse_language
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
 
-STORE_SCHEMES = (
+REDIS_SCHEMES = (
     *("redis", "rediss", "redis-sentinel", "redis+cluster"),
     *("valkey", "valkeys", "unix"),
 )
-"""URL schemes of a store's address."""
+"""URL schemes of a Redis or Valkey, which can be the store, and hold the ledger."""
 
 SQL_SCHEMES = ("postgresql", "postgres")
-"""Those of a database that can hold the ledger, as a store can."""
+"""Those of a database, which can hold the ledger."""
 
 _HOST = re.compile(rb"[\w:%-]{1,63}(?:\.[\w:%-]{1,63})*\.?", re.ASCII)
 """A host's name, encoded by IDNA, or an IP address."""
@@ -159,7 +159,7 @@ def _check_tenant_rule(value: str) -> str:
 def _check_store_address(value: str) -> str:
     """Validate an address without repeating it in an error: it may hold a password."""
     scheme, separator, rest = value.partition("://")
-    if value not in ("memory", "none") and not (scheme in STORE_SCHEMES and separator and rest):
+    if value not in ("memory", "none") and not (scheme in REDIS_SCHEMES and separator and rest):
         raise ValueError("must be memory, none or an address such as redis://127.0.0.1:6379/0")
     return value
 
@@ -167,7 +167,7 @@ def _check_store_address(value: str) -> str:
 def _check_ledger_address(value: str) -> str:
     """Validate an address likewise."""
     scheme, separator, rest = value.partition("://")
-    is_known = scheme in (*STORE_SCHEMES, *SQL_SCHEMES)
+    is_known = scheme in (*REDIS_SCHEMES, *SQL_SCHEMES)
     if value != "store" and not (is_known and separator and rest):
         raise ValueError(
             "must be store or an address such as redis://127.0.0.1:6379/0 or "

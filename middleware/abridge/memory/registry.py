@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from abridge.config.loading import read_secret, require_extra
-from abridge.config.setting_types import STORE_SCHEMES
+from abridge.config.setting_types import REDIS_SCHEMES
 from abridge.config.settings import Route, Settings
 from abridge.config.tables import HistorySettings
 from abridge.errors import SettingsError
@@ -152,15 +152,13 @@ def _open_redis(url: str, names: KeyNames, ttl: float) -> Backend:
     return backend(RedisConnection(url), names, ttl)
 
 
-BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = {
-    **dict.fromkeys(("redis", "rediss", "redis-sentinel", "redis+cluster"), _open_redis),
-    **dict.fromkeys(("valkey", "valkeys", "unix"), _open_redis),
-}
-"""Open the backend at an address, by its scheme, one for each of `STORE_SCHEMES`. They raise
-ValueError for an invalid address."""
+BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = dict.fromkeys(
+    REDIS_SCHEMES, _open_redis
+)
+"""Open the backend at an address, by its scheme. They raise ValueError for an invalid address."""
 
 UNKNOWN_SCHEME = (
-    f"must be an address such as redis://127.0.0.1:6379/0, with one of: {', '.join(STORE_SCHEMES)}"
+    f"must be an address such as redis://127.0.0.1:6379/0, with one of: {', '.join(BACKENDS)}"
 )
 """The error for any other address, which it does not repeat: it may hold a password."""
 

@@ -4,15 +4,8 @@
 reports each, and turns a failure into a miss. `Backend` is what holds the bytes, in this process
 (`memory.py`) or on a server that replicas share (`redis.py`).
 
-To add a backend:
-
-1. Write `stores/<name>.py`: a class that implements `Backend`, bytes in, bytes out, with expiry. It
-   neither seals nor counts anything. If its keys are text, name them with `KeyNames`. If its server
-   cannot be used, it raises `BackendError`, soon: callers wait for it.
-2. Name the scheme of its address in `BACKENDS` of `memory/registry.py`, and in `STORE_SCHEMES` of
-   `config/setting_types.py`.
-3. Add it to `BACKENDS` in `tests/memory/stores/test_store.py`: what holds for every backend is
-   tested there.
+A backend neither seals nor counts anything. If its keys are text, `KeyNames` names them. If its
+server cannot be used, it raises `BackendError`, soon: callers wait for it.
 """
 
 from __future__ import annotations
