@@ -204,8 +204,9 @@ async def test_what_an_earlier_version_shared_is_recognised(
 ) -> None:
     store = MemoryStore(10_000, 60)
     one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(KEYS, 60, store)
-    monkeypatch.setattr("abridge.memory.summaries._encode_text", lambda text: text.strip().encode())
-    one.add(["I add.\n"], BERT)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("abridge.memory.summaries.without_blanks", str.encode)
+        one.add(["I add."], BERT)
     await one.share()
     assert await knows(other, "I add.")
 

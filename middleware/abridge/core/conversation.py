@@ -21,8 +21,6 @@ Json: TypeAlias = dict[str, Any]
 ItemKey: TypeAlias = tuple[int, int]
 """A reasoning item's address within a response: its lane and its item number."""
 
-ASCII_BLANKS = b" \t\n\r\v\f"
-
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
 _COUNT = re.compile(r"0*[0-9a-f]{1,4}")
@@ -30,6 +28,15 @@ _COUNT = re.compile(r"0*[0-9a-f]{1,4}")
 
 encode_sorted: Callable[[Any], str] = json.JSONEncoder(sort_keys=True).encode
 """Encodes JSON with its keys in order. `json.dumps` makes an encoder for each value."""
+
+
+_ASCII_BLANKS = b" \t\n\r\v\f"
+
+
+def without_blanks(text: str) -> bytes:
+    """Encode a text without its blanks, by which clients change what they return: between pieces
+    that are shown in one field, or that they join, as the Agents SDK does, there are others."""
+    return text.strip().encode(errors="surrogatepass").translate(None, _ASCII_BLANKS)
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,8 +114,7 @@ class Turn:
         answer come back with others between them."""
         if self.role != "assistant":
             return self.text
-        encoded = self.text.encode("utf-8", "surrogatepass")
-        return encoded.translate(None, ASCII_BLANKS).decode("utf-8", "surrogatepass")
+        return without_blanks(self.text).decode(errors="surrogatepass")
 
     def encode_identity(self) -> bytes:
         """Return the bytes that identify the turn: its calls if it has any, else its text."""

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from abridge.apis.json import dumps, loads
-from abridge.core.conversation import ASCII_BLANKS, Json, Turn, is_random_id
+from abridge.core.conversation import Json, Turn, is_random_id, without_blanks
 
 TEXT_DIGEST_BYTES = 16
 """Length of a text digest, in bytes."""
@@ -53,10 +53,7 @@ NO_ORIGINAL = Original(NO_REASONING, b"\0" * TEXT_DIGEST_BYTES, altered=False)
 
 
 def digest_text(text: str) -> bytes:
-    """Digest a text without its blanks: pieces of reasoning that are shown in one field, or split
-    into parts, have other blanks between them than upstream sent."""
-    encoded = text.strip().encode(errors="surrogatepass").translate(None, ASCII_BLANKS)
-    return blake2b(encoded, digest_size=TEXT_DIGEST_BYTES).digest()
+    return blake2b(without_blanks(text), digest_size=TEXT_DIGEST_BYTES).digest()
 
 
 def is_unique(turn: Turn) -> bool:

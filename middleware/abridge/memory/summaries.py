@@ -20,9 +20,8 @@ from time import monotonic
 from cachetools import TTLCache
 
 from abridge.caches import MARKS, OWNER_KEYS, cached
-from abridge.core.conversation import ASCII_BLANKS, ItemKey
+from abridge.core.conversation import ItemKey, without_blanks
 from abridge.core.events import (
-    PART_SEPARATOR,
     Event,
     NativeSummary,
     ReasoningDelta,
@@ -73,7 +72,7 @@ class SummaryRegistry:
         """Recognise these texts from now on, if `owner` returns them."""
         make_mark = _mark_maker(self._keyring.primary, owner)
         for text in texts:
-            if encoded := _encode_text(text):
+            if encoded := without_blanks(text):
                 mark = make_mark(encoded)
                 self._marks[mark] = None
                 if self._store is not None:
@@ -96,7 +95,7 @@ class SummaryRegistry:
         make_marks, marks = self._mark_makers(owner), self._marks
 
         def is_known(text: str) -> bool:
-            encoded = _encode_text(text)
+            encoded = without_blanks(text)
             for make in make_marks:
                 if make(encoded) in marks:
                     return bool(encoded)
@@ -120,16 +119,9 @@ class SummaryRegistry:
         return [_mark_maker(key, owner) for key in self._keyring.keys]
 
 
-def _encode_text(text: str) -> bytes:
-    """Return a text without its blanks: clients that join parts put others between them, as the
-    Agents SDK does."""
-    return _encoded_forms(text)[0]
-
-
 def _encoded_forms(text: str) -> tuple[bytes, bytes]:
     """Return what is marked of a text, and what earlier versions marked in shared stores."""
-    former = text.strip().encode(errors="surrogatepass")
-    return former.translate(None, ASCII_BLANKS), former
+    return without_blanks(text), text.strip().encode(errors="surrogatepass")
 
 
 def _mark_maker(key: Key, owner: OwnerTags) -> Callable[[bytes], bytes]:
@@ -182,9 +174,9 @@ class SummaryTracker:
     """Follows one answer and registers the summaries it shows.
 
     A client returns a summary's parts, or an item's whole summary as one text, or those of all
-    items if it has one field for them; if it left mid-summary, as much as it had received. If
-    `translated` is true, upstream's own summary is registered as well: a client of another API may
-    have been shown it as reasoning.
+    items if it has one field for them; if it left mid-summary, as much as it had received. Blanks
+    do not count. If `translated` is true, upstream's own summary is registered as well: a client of
+    another API may have been shown it as reasoning.
 
     Of a summary that is `copied` from the reasoning, text equal to the item's reasoning is not
     registered. Of a `native` summary, which is the reasoning itself, nothing is.
@@ -225,24 +217,24 @@ class SummaryTracker:
                 item = self._item(event)
                 item.done_parts.append(event.text)
                 item.deltas.clear()
-                self._register(item, event.text, PART_SEPARATOR.join(item.done_parts))
+                self._register(item, event.text, "".join(item.done_parts))
             case NativeSummary() if event.text:
                 self._lane(event).add_text(event.item, event.index, event.text)
             case ResponseEnded():
                 raws = self._raws_by_lane()
                 for number, lane in self._lanes.items():
-                    text = PART_SEPARATOR.join(map("".join, lane.parts))
+                    text = "".join(map("".join, lane.parts))
                     self._register_lane(raws[number], text)
 
     def client_left(self) -> None:
         """Register every prefix the client may have received: it left after an unknown delta."""
         for item in self._items.values():
-            before = _as_prefix(item.done_parts)
+            before = "".join(item.done_parts)
             for text in accumulate(item.deltas):
                 self._register(item, text, before + text)
         raws = self._raws_by_lane()
         for number, lane in self._lanes.items():
-            before = _as_prefix(map("".join, lane.parts[:-1]))
+            before = "".join(map("".join, lane.parts[:-1]))
             for text in accumulate(lane.parts[-1]):
                 self._register_lane(raws[number], before + text)
 
@@ -253,8 +245,8 @@ class SummaryTracker:
         return self._lanes[event.lane or 0]
 
     def _register(self, item: _ShownItem, *texts: str) -> None:
-        raw = item.raw and _encode_text(item.raw)
-        self._summaries.add((text for text in texts if _encode_text(text) != raw), self._owner)
+        raw = item.raw and without_blanks(item.raw)
+        self._summaries.add((text for text in texts if without_blanks(text) != raw), self._owner)
 
     def _raws_by_lane(self) -> defaultdict[int, list[str | None]]:
         """Return the reasoning of each lane's items, None where it is not known."""
@@ -265,10 +257,6 @@ class SummaryTracker:
 
     def _register_lane(self, raws: list[str | None], text: str) -> None:
         """Register everything a lane shows, as one text."""
-        known = [_encode_text(raw) for raw in raws if raw is not None]
-        if len(known) < len(raws) or _encode_text(text) != b"".join(known):
+        known = [without_blanks(raw) for raw in raws if raw is not None]
+        if len(known) < len(raws) or without_blanks(text) != b"".join(known):
             self._summaries.add([text], self._owner)
-
-
-def _as_prefix(texts: Iterable[str]) -> str:
-    return "".join(f"{text}{PART_SEPARATOR}" for text in texts)
