@@ -39,24 +39,30 @@ class SettingsError(AbridgeError):
 
 class RequestError(AbridgeError):
     """The request cannot be served. `param` names the field at fault; `headers` are added to the
-    response."""
+    response. Its `kind` is as its status says, unless it is given."""
 
     def __init__(
         self,
         message: str,
         *,
         status: int = 400,
-        kind: str = "invalid_request_error",
+        kind: str | None = None,
         param: str | None = None,
         code: str | None = None,
         headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.kind = kind
+        self.kind = kind or _kind_of(status)
         self.param = param
         self.code = code
         self.headers = headers
+
+
+def _kind_of(status: int) -> str:
+    if status == 429:
+        return "rate_limit_error"
+    return "server_error" if status >= 500 else "invalid_request_error"
 
 
 class AttemptFailed(AbridgeError):

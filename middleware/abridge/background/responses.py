@@ -271,7 +271,6 @@ def _too_many() -> RequestError:
     return RequestError(
         "Too many background responses are running (background.responses, background.per_tenant).",
         status=429,
-        kind="rate_limit_error",
         code="too_many_background_responses",
     )
 

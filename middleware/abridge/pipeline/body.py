@@ -51,12 +51,7 @@ class Reservation:
 
     def _reserve(self, size: int) -> None:
         if not self._shares.take(self._client, size):
-            raise RequestError(
-                "Too many requests are in progress.",
-                status=503,
-                kind="server_error",
-                code="overloaded",
-            )
+            raise RequestError("Too many requests are in progress.", status=503, code="overloaded")
         self._reserved += size
 
     def __exit__(self, *_: object) -> None:

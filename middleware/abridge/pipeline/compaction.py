@@ -396,7 +396,7 @@ def _summary(text: str, answer: ModelAnswer) -> Summary:
 
 def _failure(reason: str) -> RequestError:
     message = f"The conversation could not be compacted: {reason}"
-    return RequestError(message, status=502, kind="server_error", code="upstream_error")
+    return RequestError(message, status=502, code="upstream_error")
 
 
 def _echo(resolved: RequestDraft, answer: CompactedAnswer) -> RequestEcho:

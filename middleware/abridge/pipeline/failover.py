@@ -139,7 +139,6 @@ def cannot_move_on(refusal: RequestError) -> RequestError:
     return RequestError(
         f"The upstream cannot answer now, and its fallback cannot handle this request: {refusal}",
         status=503,
-        kind="server_error",
         param=refusal.param,
         code="upstream_unavailable",
     )

@@ -329,7 +329,7 @@ def lookup_error(error: RequestError, *repositories: ResponseRepository | None) 
 
 
 def store_unavailable(message: str) -> RequestError:
-    return RequestError(message, status=503, kind="server_error", code="store_unavailable")
+    return RequestError(message, status=503, code="store_unavailable")
 
 
 def is_reasoning_id(item_id: str) -> bool:

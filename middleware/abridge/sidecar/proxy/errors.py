@@ -22,10 +22,9 @@ def error_response(
     scope: Scope, status: int, code: str, message: str, headers: Iterable[Header] = ()
 ) -> HttpResponse:
     """Return an error, in OpenAI's shape where the path is no API's."""
-    kind = "server_error" if status >= 500 else "invalid_request_error"
     record: Record | None = scope.get(RECORD)
     request_id = new_request_id() if record is None else record.id
-    error = RequestError(message, status=status, kind=kind, code=code)
+    error = RequestError(message, status=status, code=code)
     start, body = ErrorWriter(_find_api(scope, record), request_id).refuse(error, headers)
     return HttpResponse(start["status"], start["headers"], httpx.ByteStream(body))
 

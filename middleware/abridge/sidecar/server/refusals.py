@@ -35,7 +35,8 @@ def malformed() -> RequestError:
 
 def invalid(what: str, status: int = 400) -> RequestError:
     message = f"The request is not valid HTTP: invalid {what}."
-    return RequestError(message, status=status, code="invalid_http_request")
+    kind = "invalid_request_error"
+    return RequestError(message, status=status, kind=kind, code="invalid_http_request")
 
 
 def target_too_long() -> RequestError:
@@ -64,7 +65,7 @@ def late() -> RequestError:
 
 def too_many_connections() -> RequestError:
     message = "There are too many connections."
-    return RequestError(message, status=503, kind="server_error", code="too_many_connections")
+    return RequestError(message, status=503, code="too_many_connections")
 
 
 def error_response(error: RequestError, target: bytes = b"") -> bytes:

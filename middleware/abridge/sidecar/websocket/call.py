@@ -219,12 +219,8 @@ class Call(InnerCall):
 
 
 def _broken() -> RequestError:
-    return RequestError(
-        "The response ended before it was complete.",
-        status=502,
-        kind="server_error",
-        code="upstream_broken",
-    )
+    message = "The response ended before it was complete."
+    return RequestError(message, status=502, code="upstream_broken")
 
 
 def _may_be_noted(frame: bytes, payload: bytes) -> bool:

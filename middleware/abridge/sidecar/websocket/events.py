@@ -79,8 +79,7 @@ def read_message(data: bytes) -> Create | Steer | None:
             param="stream_id",
             code="invalid_stream_id",
         )
-    if (refusal := _find_refusal(body)) is not None:
-        raise StreamError(stream_id, refusal)
+    _check_kind(body, stream_id)
     fields = {name: value for name, value in body.items() if name not in _WEBSOCKET_FIELDS}
     fields |= {"stream": True}
     if isinstance(options := body.get("stream_options"), dict):
@@ -88,29 +87,20 @@ def read_message(data: bytes) -> Create | Steer | None:
     return Create(fields, stream_id, body.get("generate") is not False, len(data))
 
 
-def _find_refusal(body: Json) -> RequestError | None:
+def _check_kind(body: Json, stream_id: str | None) -> None:
     if body.get("type") != CREATE:
-        return RequestError(
-            f"Unknown type of event. Only '{CREATE}' and '{STEER}' are supported here.",
-            param="type",
-            code="invalid_value",
-        )
+        message = f"Unknown type of event. Only '{CREATE}' and '{STEER}' are supported here."
+        raise StreamError(stream_id, message, param="type", code="invalid_value")
     if body.get("background"):
-        return RequestError(
-            "Background responses are not available over WebSocket.",
-            param="background",
-            code="unsupported_value",
-        )
-    return None
+        message = "Background responses are not available over WebSocket."
+        raise StreamError(stream_id, message, param="background", code="unsupported_value")
 
 
 class StreamError(RequestError):
     """A RequestError of a message whose `stream_id` is known."""
 
-    def __init__(self, stream_id: str | None, error: RequestError) -> None:
-        super().__init__(
-            str(error), status=error.status, kind=error.kind, param=error.param, code=error.code
-        )
+    def __init__(self, stream_id: str | None, message: str, *, param: str, code: str) -> None:
+        super().__init__(message, param=param, code=code)
         self.stream_id = stream_id
 
 

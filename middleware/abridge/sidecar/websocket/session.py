@@ -342,12 +342,12 @@ class Session:
             await call.run(self._app, http_scope(self._scope, len(begun.body)))
         except (UpstreamBroken, EventTooLarge) as broken:
             _log.warning("a response broke off: %s", broken)
-            error = _failed(str(broken), "upstream_broken", 502)
+            error = RequestError(str(broken), status=502, code="upstream_broken")
         except OSError:  # what `send` raises once the client has left; else upstream's connection
             pass
         except Exception:  # noqa: BLE001 -- the application's own, as a server would
             _log.exception("a request over WebSocket failed")
-            error = _failed("The server had an error.", "internal_error", 500)
+            error = RequestError("The server had an error.", status=500, code="internal_error")
         finally:
             del self._calls[call]
             call.close()
@@ -431,10 +431,5 @@ def _too_many_waiting() -> RequestError:
         f"{MAX_WAITING} requests are already waiting on this connection. Send more once one is "
         "answered.",
         status=429,
-        kind="rate_limit_error",
         code="too_many_waiting",
     )
-
-
-def _failed(message: str, code: str, status: int) -> RequestError:
-    return RequestError(message, status=status, kind="server_error", code=code)
