@@ -54,17 +54,14 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     """
     from abridge.sidecar.cli.serving import run_server
 
-    try:
-        origin = _find_origin(config, upstream, flags)
-        sources = origin.read()
-        settings = sources.load_served()
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    origin = _find_origin(config, upstream, flags)
+    sources = origin.read()
+    settings = sources.load_served()
     try:
         check_secrets(settings)
         code = run_server(settings, origin)
     except SettingsError as error:
-        raise InvalidInput(sources.locate(str(error))) from None
+        raise SettingsError(sources.locate(str(error))) from None
     raise SystemExit(code)
 
 
@@ -167,10 +164,7 @@ def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -
     if port is not None and not serve:
         raise InvalidInput("--port: needs --serve")
     listener = open_listener("127.0.0.1", port or 0)
-    try:
-        run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
 
 
 def _find_origin(

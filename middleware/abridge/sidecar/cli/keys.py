@@ -13,29 +13,20 @@ from pydantic import ValidationError
 from abridge.config.client_key import ClientKey, Limits, digest, explain_key, new_key, parse_expiry
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
-from abridge.sidecar.cli.options import InvalidInput, Overview, text_columns
+from abridge.sidecar.cli.options import (
+    Command,
+    InvalidInput,
+    Overview,
+    file_option,
+    text_columns,
+    with_options,
+)
 from abridge.sidecar.client_keys.file import add_key, load_keys, revoke_key
 
-
-def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the keys are."""
-    for option in (
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="The settings file; without --file, its server.keys_file is used.",
-        ),
-        click.option(
-            "--file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="The keys file.  [server.keys_file]",
-        ),
-    ):
-        command = option(command)
-    return command
-
+with_file_options = with_options(
+    file_option("--file", "The keys file.  [server.keys_file]"),
+    file_option("--config", "The settings file; without --file, its server.keys_file is used."),
+)
 
 LIMIT_TEXTS = {
     "requests_per_minute": "Requests a minute.",
@@ -48,17 +39,13 @@ LIMIT_TEXTS = {
 }
 
 
-def with_limit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each limit."""
-    for name, text in reversed(LIMIT_TEXTS.items()):
-        kind = click.FloatRange if name.startswith("money") else click.IntRange
-        flags = [name, f"--{name.replace('_', '-')}"]
-        if name == "requests_per_minute":
-            flags.append("--rate")
-        least = kind(min=0, min_open=True)
-        add_option = click.option(*flags, type=least, metavar="N", help=f"{text}  [no limit]")
-        command = add_option(command)
-    return command
+def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
+    kind = click.FloatRange if name.startswith("money") else click.IntRange
+    flags = [name, f"--{name.replace('_', '-')}"]
+    if name == "requests_per_minute":
+        flags.append("--rate")
+    least = kind(min=0, min_open=True)
+    return click.option(*flags, type=least, metavar="N", help=f"{text}  [no limit]")
 
 
 @click.group(cls=Overview)
@@ -83,7 +70,7 @@ def keys() -> None:
     metavar="TEAM",
     help="The team whose limits it shares, which are a line of the file.  [none]",
 )
-@with_limit_options
+@with_options(*(_limit_option(*limit) for limit in LIMIT_TEXTS.items()))
 @click.option(
     "--expires", metavar="WHEN", help="A day or time, or a number of days such as 90d.  [never]"
 )
@@ -113,12 +100,10 @@ def add(
             expires=_parse_expiry(expires),
             **limits,
         )
-        path = _keys_file(file, config)
-        add_key(path, made)
     except ValidationError as error:
         raise InvalidInput(explain_key(error)) from None
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    path = _keys_file(file, config)
+    add_key(path, made)
     click.echo(
         f"{name}: added to {path.absolute()}; this is the only time its key is shown", err=True
     )
@@ -129,10 +114,7 @@ def add(
 @with_file_options
 def list_keys(file: Path | None, config: Path | None) -> None:
     """List the names and limits of the keys."""
-    try:
-        known = load_keys(_keys_file(file, config)).keys.values()
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    known = load_keys(_keys_file(file, config)).keys.values()
     for line in key_table(known, datetime.now(UTC).timestamp()):
         click.echo(line)
 
@@ -142,11 +124,8 @@ def list_keys(file: Path | None, config: Path | None) -> None:
 @with_file_options
 def revoke(name: str, file: Path | None, config: Path | None) -> None:
     """Revoke the key called NAME."""
-    try:
-        path = _keys_file(file, config)
-        revoke_key(path, name)
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    path = _keys_file(file, config)
+    revoke_key(path, name)
     click.echo(f"{name}: revoked in {path.absolute()}", err=True)
 
 

@@ -7,6 +7,7 @@ settings as it was typed, so that all validation is in one place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -40,9 +41,16 @@ def text_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> Ite
 
 
 class Overview(click.Group):
-    """A group whose help lists each command with all of its first paragraph: click cuts it."""
+    """A group whose help lists each command with all of its first paragraph: click cuts it. What is
+    wrong with settings is told as invalid input."""
 
     group_class = type
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except SettingsError as error:
+            raise InvalidInput(str(error)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         helps = {name: self.commands[name].help or "" for name in self.list_commands(ctx)}
@@ -63,6 +71,15 @@ def one_of(values: Iterable[str]) -> Complete:
 def choices(table: type[BaseModel], key: str) -> Complete:
     """The same for the values of a setting."""
     return one_of(get_args(table.model_fields[key].annotation))
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return what adds these options to a command, in their order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def file_option(flag: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
 def _value(
@@ -89,24 +106,14 @@ _EXPOSE = "What clients see of the reasoning: auto, both, summary, raw or none. 
 
 _STYLES, _EXPOSED = choices(SummarySettings, "default"), choices(ReasoningSettings, "expose")
 
-SETTING_OPTIONS = (
+with_setting_options = with_options(
     _value("--upstream", "upstream", "URL", "The model server, such as http://127.0.0.1:8000/v1."),
     _value("--profile", "profile", "NAME", _PROFILE, one_of(PROFILES)),
     _value("--api", "api", "NAME", _API, choices(UpstreamSettings, "api")),
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The settings file, in TOML.",
-    ),
+    file_option("--config", "The settings file, in TOML."),
     _value("--host", "server__host", "HOST", "The address to listen on.  [127.0.0.1]"),
     _value("--port", "server__port", "PORT", "The port to listen on; 0 for any free one.  [8400]"),
-    _value(
-        "--admin-port",
-        "server__admin_port",
-        "PORT",
-        "A separate port for metrics and health.  [none]",
-    ),
+    _value("--admin-port", "server__admin_port", "PORT", _ADMIN_PORT),
     _value("--workers", "server__workers", "N", "The number of processes that serve.  [1]"),
     _switch("--page", "server__page", _PAGE),
     _value(
@@ -132,12 +139,6 @@ SETTING_OPTIONS = (
     ),
     _value("--expose", "reasoning__expose", "WHAT", _EXPOSE, _EXPOSED),
 )
-
-
-def with_setting_options(command: Command) -> Command:
-    for option in reversed(SETTING_OPTIONS):
-        command = option(command)
-    return command
 
 
 UPSTREAM_OPTIONS = ("profile", "api")

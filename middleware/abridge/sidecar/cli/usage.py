@@ -17,7 +17,7 @@ from abridge.errors import SettingsError
 from abridge.observability.ledger import open_backend
 from abridge.observability.ledger.entry import TOKEN_COLUMNS
 from abridge.observability.ledger.usage import GROUPINGS, Grouping, Usage, UsageQuery
-from abridge.sidecar.cli.options import InvalidInput, text_columns
+from abridge.sidecar.cli.options import InvalidInput, file_option, text_columns
 
 FORMULA_STARTS = ("=", "+", "-", "@")
 """How a cell begins that a spreadsheet would run; clients choose the names of models."""
@@ -36,12 +36,7 @@ FORMULA_STARTS = ("=", "+", "-", "@")
 )
 @click.option("--until", metavar="WHEN", help="The same, not itself included.  [now]")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with exact amounts.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The settings file, of which [ledger] counts.",
-)
+@file_option("--config", "The settings file, of which [ledger] counts.")
 def usage(
     by: Grouping, *, since: str | None, until: str | None, as_csv: bool, config: Path | None
 ) -> None:
@@ -53,10 +48,7 @@ def usage(
     now = datetime.now(UTC)
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     query = UsageQuery(by, _parse_time("--since", since, month), _parse_time("--until", until, now))
-    try:
-        found = asyncio.run(_read(query, config))
-    except SettingsError as error:
-        raise InvalidInput(str(error)) from None
+    found = asyncio.run(_read(query, config))
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerows(_csv_rows(found, by))  # elsewhere a semicolon is what ends a cell
