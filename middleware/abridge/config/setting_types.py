@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
@@ -45,12 +45,7 @@ SQL_SCHEMES = ("postgresql", "postgres")
 _HOST = re.compile(rb"[\w:%-]{1,63}(?:\.[\w:%-]{1,63})*\.?", re.ASCII)
 """A host's name, encoded by IDNA, or an IP address."""
 
-_HOST_GLOB = re.compile(r"[^/:\s]+(?<!\.)")
-
-_ORIGIN_GLOB = re.compile(r"null|[^/*\s]*+\*[^/\s]*+|[^/:\s]++://[^/\s]++")
-"""One that begins with a scheme, or whose first star may match it, and has no path."""
-
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
 
@@ -147,39 +142,20 @@ def _has_host(url: str) -> bool:
         return False
 
 
-def _check_tenant_rule(value: str) -> str:
-    kind, separator, name = value.partition(":")
-    if value != "credential" and not (
-        kind == "header" and separator and _HEADER_NAME.fullmatch(name.strip())
-    ):
-        raise ValueError("must be credential or header:<name>")
-    return value
+def _like(pattern: str, requirement: str) -> AfterValidator:
+    """Return what accepts values of this form alone. Its error does not repeat them: an address may
+    hold a password."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value, re.DOTALL):
+            raise ValueError(requirement)
+        return value
+
+    return AfterValidator(check)
 
 
-def _check_store_address(value: str) -> str:
-    """Validate an address without repeating it in an error: it may hold a password."""
-    scheme, separator, rest = value.partition("://")
-    if value not in ("memory", "none") and not (scheme in REDIS_SCHEMES and separator and rest):
-        raise ValueError("must be memory, none or an address such as redis://127.0.0.1:6379/0")
-    return value
-
-
-def _check_ledger_address(value: str) -> str:
-    """Validate an address likewise."""
-    scheme, separator, rest = value.partition("://")
-    is_known = scheme in (*REDIS_SCHEMES, *SQL_SCHEMES)
-    if value != "store" and not (is_known and separator and rest):
-        raise ValueError(
-            "must be store or an address such as redis://127.0.0.1:6379/0 or "
-            "postgresql://127.0.0.1/abridge"
-        )
-    return value
-
-
-def _check_path_glob(value: str) -> str:
-    if not value.startswith("/"):
-        raise ValueError("must begin with /, such as /users/*")
-    return value
+def _address(schemes: Iterable[str]) -> str:
+    return rf"(?:{'|'.join(map(re.escape, schemes))})://.+"
 
 
 def _check_model_glob(value: str) -> str:
@@ -192,32 +168,11 @@ def _check_model_glob(value: str) -> str:
     return value
 
 
-def _check_host_glob(value: str) -> str:
-    if not _HOST_GLOB.fullmatch(value):
-        raise ValueError("must be a host name or a glob of such, without scheme, port and path")
-    return value
-
-
-def _check_origin_glob(value: str) -> str:
-    if not _ORIGIN_GLOB.fullmatch(value):
-        raise ValueError(
-            "must be an origin or a glob of such, without a path: https://app.example.com"
-        )
-    return value
-
-
 def _check_size(value: Any) -> Any:
     """Check a size in words: pydantic reads its beginning alone."""
     if isinstance(value, str) and not _SIZE.fullmatch(value):
         raise ValueError(SIZE)
     return value
-
-
-def _check_header_glob(value: str) -> str:
-    name = value.strip().lower()
-    if not _HEADER_NAME.fullmatch(name):
-        raise ValueError("must be a header name, in which * matches any characters")
-    return name
 
 
 SummaryLanguage = Annotated[str, AfterValidator(parse_language)]
@@ -227,21 +182,52 @@ ProfileName = Annotated[str, AfterValidator(_check_profile)]
 
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 
-TenantRule = Annotated[str, AfterValidator(_check_tenant_rule)]
+TenantRule = Annotated[
+    str, _like(rf"credential|header:\s*{_HEADER_NAME}\s*", "must be credential or header:<name>")
+]
 
-StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
+StoreAddress = Annotated[
+    str,
+    _like(
+        rf"memory|none|{_address(REDIS_SCHEMES)}",
+        "must be memory, none or an address such as redis://127.0.0.1:6379/0",
+    ),
+]
 
-LedgerAddress = Annotated[str, AfterValidator(_check_ledger_address)]
+LedgerAddress = Annotated[
+    str,
+    _like(
+        rf"store|{_address((*REDIS_SCHEMES, *SQL_SCHEMES))}",
+        "must be store or an address such as redis://127.0.0.1:6379/0 or "
+        "postgresql://127.0.0.1/abridge",
+    ),
+]
 
-PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
+PathGlob = Annotated[str, _like("/.*", "must begin with /, such as /users/*")]
 
 ModelGlob = Annotated[str, AfterValidator(_check_model_glob)]
 
-HostGlob = Annotated[str, AfterValidator(_check_host_glob)]
+HostGlob = Annotated[
+    str,
+    _like(
+        r"[^/:\s]+(?<!\.)", "must be a host name or a glob of such, without scheme, port and path"
+    ),
+]
 
-OriginGlob = Annotated[str, AfterValidator(_check_origin_glob)]
+OriginGlob = Annotated[
+    str,
+    _like(
+        r"null|[^/*\s]*+\*[^/\s]*+|[^/:\s]++://[^/\s]++",
+        "must be an origin or a glob of such, without a path: https://app.example.com",
+    ),
+]
+"""One that begins with a scheme, or whose first star may match it, and has no path."""
 
-HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
+HeaderGlob = Annotated[
+    str,
+    AfterValidator(lambda value: value.strip().lower()),
+    _like(_HEADER_NAME, "must be a header name, in which * matches any characters"),
+]
 
 CHARACTERS, TOKENS = Unit("characters"), Unit("tokens")
 
