@@ -65,7 +65,7 @@ async def test_all_that_waited_leaves_and_then_there_is_room(
             tasks=tasks,
             clock=Clock(),
             emit=emitted.extend,
-            observer=MagicMock(),
+            recorder=MagicMock(),
         )
         runner.feed([*thinking(0), ReasoningEnded(0, None, 0), *held])
         runner.stop_waiting()

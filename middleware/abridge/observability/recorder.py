@@ -68,7 +68,7 @@ class ExchangeRecorder:
         self.record.calls.append(call)
 
     def call_span(self, part: int) -> AbstractContextManager[None]:
-        """Return a context manager to run the call in: its span."""
+        """Return a context manager to run the call in: its span. A call may outlast its part."""
         return nullcontext() if self._trace is None else self._trace.trace_call(self.record, part)
 
     def call_ended(self, part: int, outcome: str, seconds: float, spent: SummarizerUsage) -> None:

@@ -134,7 +134,7 @@ class Exchange:
             tasks=tasks,
             clock=self._clock,
             emit=self._emit,
-            observer=self._recorder,
+            recorder=self._recorder,
         )
         self._context = AnswerContext(plan, self._client, self._summary_runner)
         self._client.on_sent = self._summary_runner.set_timer

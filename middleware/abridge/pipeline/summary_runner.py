@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from abridge.core.effects import DEADLINE_PASSED, CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError, SummaryWithheld
+from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.client import Clock
 from abridge.summarizers.checks import FAILURES
 from abridge.summarizers.guard import Guard
@@ -42,24 +42,6 @@ class _Call:
     started_at: float  # by the clock, in seconds
 
 
-class CallObserver(Protocol):
-    """Observes the summarizer's calls, and how many bytes wait for them.
-
-    `call_span` returns a context manager around all of a call, which may last longer than its part;
-    `call_ended` gets the duration by the clock, and the usage.
-    """
-
-    def call_started(self, part: int) -> None: ...
-
-    def call_span(self, part: int) -> AbstractContextManager[None]: ...
-
-    def call_ended(
-        self, part: int, outcome: str, seconds: float, spent: SummarizerUsage
-    ) -> None: ...
-
-    def note_held(self, held_bytes: int) -> None: ...
-
-
 class SummaryRunner:
     """Run one Sequencer. `emit` gets its events in order; calls run as tasks in `tasks`."""
 
@@ -72,7 +54,7 @@ class SummaryRunner:
         tasks: asyncio.TaskGroup,
         clock: Clock,
         emit: Callable[[list[Event]], None],
-        observer: CallObserver,
+        recorder: ExchangeRecorder,
     ) -> None:
         self.sequencer = sequencer
         self._guard = guard
@@ -80,7 +62,7 @@ class SummaryRunner:
         self._tasks = tasks
         self._clock = clock
         self._emit = emit
-        self._observer = observer
+        self._recorder = recorder
         self._effects: list[Effect] | None = None
         self._stopped = False
         self._held_bytes = 0  # as last noted
@@ -192,7 +174,7 @@ class SummaryRunner:
         self._note_room()
         if self.sequencer.held_bytes != self._held_bytes:
             self._held_bytes = self.sequencer.held_bytes
-            self._observer.note_held(self._held_bytes)
+            self._recorder.note_held(self._held_bytes)
 
     def _perform_batch(self, effects: list[Effect]) -> None:
         events: list[Event] = []
@@ -233,7 +215,7 @@ class SummaryRunner:
 
     def _stop_call(self, part: int, call: _Call, outcome: str) -> None:
         call.task.cancel()
-        self._observer.call_ended(part, outcome, self._clock.now() - call.started_at, UNKNOWN_USAGE)
+        self._recorder.call_ended(part, outcome, self._clock.now() - call.started_at, UNKNOWN_USAGE)
 
     def _start_call(self, request: RequestPart) -> None:
         permit = self._guard.admit(self._summarizer)
@@ -244,13 +226,13 @@ class SummaryRunner:
             return
         now = self._clock.now()
         self._first_call_at = self._first_call_at or now
-        self._observer.call_started(request.part_id)
+        self._recorder.call_started(request.part_id)
         task = self._tasks.create_task(self._run_call(request))
         task.add_done_callback(lambda _: permit.release())
         self._calls[request.part_id] = _Call(task, now)
 
     async def _run_call(self, request: RequestPart) -> None:
-        with self._observer.call_span(request.part_id):
+        with self._recorder.call_span(request.part_id):
             await self._relay_text(request)
 
     async def _relay_text(self, request: RequestPart) -> None:
@@ -288,7 +270,7 @@ class SummaryRunner:
     def _end_call(self, part: int, outcome: str, spent: SummarizerUsage) -> float:
         now = self._clock.now()
         if (call := self._calls.pop(part, None)) is not None:
-            self._observer.call_ended(part, outcome, now - call.started_at, spent)
+            self._recorder.call_ended(part, outcome, now - call.started_at, spent)
         self.summary_seconds = now - (self._first_call_at or now)
         return now
 
