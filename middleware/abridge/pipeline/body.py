@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
@@ -30,32 +31,23 @@ class MemoryBudget:
         share = max(limits.body, int(limits.bodies * limits.client_share))
         self._shares.resize(limits.bodies, share)
 
-    def reserving(self, client: str) -> Reservation:
+    @contextmanager
+    def reserving(self, client: str) -> Iterator[ReserveMemory]:
         """Return a context in which memory can be reserved for one request of a client; all of it
         is released at the end."""
-        return Reservation(self._shares, client)
+        reserved = 0
 
+        def reserve(size: int) -> None:
+            nonlocal reserved
+            if not self._shares.take(client, size):
+                message = "Too many requests are in progress."
+                raise RequestError(message, status=503, code="overloaded")
+            reserved += size
 
-class Reservation:
-    """Entered, it is a `ReserveMemory`."""
-
-    __slots__ = ("_client", "_reserved", "_shares")
-
-    def __init__(self, shares: ClientShares, client: str) -> None:
-        self._shares = shares
-        self._client = client
-        self._reserved = 0
-
-    def __enter__(self) -> ReserveMemory:
-        return self._reserve
-
-    def _reserve(self, size: int) -> None:
-        if not self._shares.take(self._client, size):
-            raise RequestError("Too many requests are in progress.", status=503, code="overloaded")
-        self._reserved += size
-
-    def __exit__(self, *_: object) -> None:
-        self._shares.give_back(self._client, self._reserved)
+        try:
+            yield reserve
+        finally:
+            self._shares.give_back(client, reserved)
 
 
 UNCOUNTED_BYTES = 64 << 10
