@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
@@ -51,17 +50,17 @@ class ErrorWriter:
         """Return the start and the body of a response that reports an error of an answer."""
         return self._respond(status, self.api.write_error(message, code=code, status=status), [])
 
-    def refuse(self, error: RequestError, headers: Iterable[Header]) -> tuple[Message, bytes]:
+    def refuse(self, error: RequestError) -> tuple[Message, bytes]:
         """Return the start and the body of a response that refuses the request."""
         body = self.api.write_error(
             str(error), kind=error.kind, param=error.param, code=error.code, status=error.status
         )
-        return self._respond(error.status, body, list(headers))
+        retry = [(b"retry-after", b"1")] if error.status == 503 else []
+        return self._respond(error.status, body, [*retry, *error.headers])
 
     async def send_refusal(self, error: RequestError, send: Send) -> None:
         """Refuse the request."""
-        retry = [(b"retry-after", b"1")] if error.status == 503 else []
-        await send_whole(send, *self.refuse(error, [*retry, *error.headers]))
+        await send_whole(send, *self.refuse(error))
 
     def retell(self, start: Message, body: bytes) -> tuple[Message, bytes]:
         """Return an error response of upstream's, without what may hold reasoning."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import httpx
 from starlette.types import Scope
 
 from abridge.apis.api import Api
-from abridge.apis.credentials import Header
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.errors import RequestError
@@ -18,20 +15,13 @@ from abridge.observability.record import RECORD, Record, new_request_id
 from abridge.pipeline.answers.error_writer import ErrorWriter
 
 
-def error_response(
-    scope: Scope, status: int, code: str, message: str, headers: Iterable[Header] = ()
-) -> HttpResponse:
+def error_response(scope: Scope, status: int, code: str, message: str) -> HttpResponse:
     """Return an error, in OpenAI's shape where the path is no API's."""
     record: Record | None = scope.get(RECORD)
     request_id = new_request_id() if record is None else record.id
     error = RequestError(message, status=status, code=code)
-    start, body = ErrorWriter(_find_api(scope, record), request_id).refuse(error, headers)
+    start, body = ErrorWriter(_find_api(scope, record), request_id).refuse(error)
     return HttpResponse(start["status"], start["headers"], httpx.ByteStream(body))
-
-
-def retry_later_response(scope: Scope, code: str, message: str) -> HttpResponse:
-    """Return an error that asks the client to retry."""
-    return error_response(scope, 503, code, message, [(b"retry-after", b"1")])
 
 
 def _find_api(scope: Scope, record: Record | None) -> Api:

@@ -46,7 +46,7 @@ from abridge.sidecar.proxy.calls import (
     log_failure,
     upstream_broken_error,
 )
-from abridge.sidecar.proxy.errors import error_response, retry_later_response
+from abridge.sidecar.proxy.errors import error_response
 from abridge.sidecar.proxy.models import is_models_request, join_models
 from abridge.sidecar.proxy.response_heads import ResponseHeads
 from abridge.sidecar.proxy.targets import UpstreamTarget, make_instance
@@ -136,7 +136,7 @@ class Proxy:
             self._metrics.refusals.labels("overloaded").inc()
             _update_record(scope, status=503, code="overloaded")
             await _send_response(
-                retry_later_response(scope, "overloaded", "Too many requests are in progress."),
+                error_response(scope, 503, "overloaded", "Too many requests are in progress."),
                 send,
             )
             return
@@ -352,9 +352,8 @@ async def _send_shutdown_notice(scope: Scope, send: Send) -> None:
     """Tell the client that the server is stopping, within `NOTICE_SECONDS`."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(NOTICE_SECONDS):
-            await _send_response(
-                retry_later_response(scope, SHUTTING_DOWN, "The server is shutting down."), send
-            )
+            stopping = error_response(scope, 503, SHUTTING_DOWN, "The server is shutting down.")
+            await _send_response(stopping, send)
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:
