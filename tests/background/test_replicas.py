@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from abridge.background import elsewhere, run
 from abridge.stored_responses import event_log
-from abridge.stored_responses.leases import Leases
+from abridge.stored_responses.leases import Lease
 from tests.background.cases import begin_response, ended, events, paused, streamed
 from tests.background.test_clients import poll
 from tests.end_to_end.translation.test_translation import KEY, bridge
@@ -117,11 +117,11 @@ async def test_the_lease_is_renewed_for_as_long_as_it_runs(
 ) -> None:
     renewed: list[float] = []
 
-    async def renew(_: Leases, __: str, seconds: float) -> bool:
+    async def renew(_: Lease, seconds: float) -> bool:
         renewed.append(seconds)
         return True
 
-    monkeypatch.setattr(Leases, "renew", renew)
+    monkeypatch.setattr(Lease, "renew", renew)
     async with replicas(Upstream(paused(asyncio.Event())), redis_server, 0.1) as (one, _):
         await begin_response(one)
         await until(lambda: len(renewed) > 4)

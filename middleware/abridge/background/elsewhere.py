@@ -6,33 +6,27 @@ import asyncio
 from dataclasses import replace
 
 from abridge.stored_responses.event_log import LOOK_SECONDS, EventIndex, StoredEvents
-from abridge.stored_responses.leases import PROCESS_STOPPED, Leases, Stop
+from abridge.stored_responses.leases import PROCESS_STOPPED, Lease, Stop
 from abridge.stored_responses.repository import (
     UNFINISHED,
     LocalRecord,
-    ResponseRepository,
     lookup_error,
     parse_response,
 )
 from abridge.stored_responses.views import response_not_found
 
 
-class RunElsewhere:
-    """What can be done about such a response from here. It is an `EventSource`."""
-
-    def __init__(self, repository: ResponseRepository, response_id: str) -> None:
-        self._repository = repository
-        self._id = response_id
-        self._events = StoredEvents(repository, response_id)
+class RunElsewhere(StoredEvents):
+    """Its events, and what can be done about such a response from here. It is an `EventSource`."""
 
     async def index(self) -> EventIndex | None:
         """Return what there is of its events. If its process has stopped, the response is ended:
         nobody else does that."""
-        index, has_lease = await self._events.index_and_lease()
+        index, has_lease = await self.index_and_lease()
         if has_lease or (index is not None and index.ended):
             return index
         record, lease = await self._repository.get_values(
-            ("response", self._id), ("lease", self._id)
+            ("response", self._response_id), ("lease", self._response_id)
         )
         found = parse_response(record)
         if lease is not None:
@@ -42,11 +36,8 @@ class RunElsewhere:
         if found.response["status"] in UNFINISHED:
             found = await self.stop(found, PROCESS_STOPPED)
         if index is not None:
-            await self._events.end(index, found.response)
-        return await self._events.index()
-
-    async def chunk(self, number: int) -> bytes | None:
-        return await self._events.chunk(number)
+            await self.end(index, found.response)
+        return await super().index()
 
     async def wait(self, number: int) -> None:  # noqa: ARG002 -- another process counts them
         await asyncio.sleep(LOOK_SECONDS)
@@ -54,12 +45,12 @@ class RunElsewhere:
     async def stop(self, record: LocalRecord, stop: Stop) -> LocalRecord:
         """Have the process that runs it end it, and store it as ended at once, unless it has ended
         meanwhile."""
-        await Leases(self._repository).stop(self._id, stop)
-        (latest,) = await self._repository.find(self._id)
+        await Lease(self._repository, self._response_id).stop(stop)
+        (latest,) = await self._repository.find(self._response_id)
         if not isinstance(latest, LocalRecord):
-            raise lookup_error(response_not_found(self._id), self._repository)
+            raise lookup_error(response_not_found(self._response_id), self._repository)
         if latest.response["status"] not in UNFINISHED:
             return latest
         ended = replace(record, response=stop.apply(record.response))
-        await self._repository.save_local(self._id, ended, {})
+        await self._repository.save_local(self._response_id, ended, {})
         return ended

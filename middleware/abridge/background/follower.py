@@ -8,10 +8,9 @@ from starlette.types import Receive, Send
 
 from abridge.errors import RequestError
 from abridge.http.asgi import EVENT_STREAM
+from abridge.pipeline.answers.stream import KEEP_ALIVE
 from abridge.pipeline.client import Client, Clock
 from abridge.stored_responses.event_log import EventSource, events_after
-
-KEEP_ALIVE = b": keep-alive\n\n"
 
 
 async def follow(source: EventSource, number: int, receive: Receive, send: Send) -> None:

@@ -24,7 +24,7 @@ from abridge.core.events import ErrorDetail
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.pipeline.inner_call import InnerCall
 from abridge.stored_responses.event_log import EventLog, last_event
-from abridge.stored_responses.leases import DELETED, SERVER_STOPPING, Leases, Stop
+from abridge.stored_responses.leases import DELETED, SERVER_STOPPING, Lease, Stop
 from abridge.stored_responses.repository import NOT_STORED, store_unavailable
 from abridge.stored_responses.storage import StoreLocally
 from abridge.waiting import Flag
@@ -73,7 +73,7 @@ class Run(InnerCall):
         repository = context.storage.repository
         self.log = EventLog(repository, self.id, hides_raw=context.hides_raw)
         self.ended = Flag()
-        self._leases = Leases(repository)
+        self._lease = Lease(repository, self.id)
         self._storage = context.storage
         self._seconds = context.seconds
         self._settings = context.settings
@@ -87,7 +87,7 @@ class Run(InnerCall):
 
     async def begin(self) -> None:
         """Store the response as one that runs. Raises RequestError if that fails."""
-        has_lease = await self._leases.renew(self.id, self._settings.lease)
+        has_lease = await self._lease.renew(self._settings.lease)
         self._storage = await self._storage.save_input()
         await self._storage.save_response(self._response, Work())
         fields = {"sequence_number": 0, "response": {**self._response, "status": "queued"}}
@@ -152,16 +152,16 @@ class Run(InnerCall):
             now = monotonic()
             if now - renewed_at >= self._settings.lease / 3:
                 renewed_at = now
-                await self._leases.renew(self.id, self._settings.lease)
+                await self._lease.renew(self._settings.lease)
             if now - looked_at >= LOOK_SECONDS:
                 looked_at = now
-                if (stop := await self._leases.find_stop(self.id)) is not None:
+                if (stop := await self._lease.find_stop()) is not None:
                     self.stop(stop)
 
     async def _finish(self) -> None:
         """Store the response at its end, then the end of its events: who has seen that can get the
         response. What another process has told clients of its end holds."""
-        self._stop = await self._leases.find_stop(self.id) or self._stop
+        self._stop = await self._lease.find_stop() or self._stop
         self._response = self._response_at_end()
         try:
             if self._stop != DELETED:
@@ -192,7 +192,7 @@ class Run(InnerCall):
             if self._is_hurried or monotonic() >= until:
                 raise store_unavailable(NOT_STORED)
             await asyncio.sleep(SAVE_SECONDS)
-            await self._leases.renew(self.id, self._settings.lease)
+            await self._lease.renew(self._settings.lease)
 
     def _response_at_end(self) -> Json:
         if self._stop is not None:

@@ -38,23 +38,24 @@ PROCESS_STOPPED = Stop(
 )
 
 
-class Leases:
-    """The leases and stops of one tenant's responses."""
+@dataclass(slots=True, frozen=True)
+class Lease:
+    """The lease of one response, and its stop."""
 
-    def __init__(self, repository: ResponseRepository) -> None:
-        self._repository = repository
+    repository: ResponseRepository
+    response_id: str
 
-    async def renew(self, response_id: str, seconds: float) -> bool:
+    async def renew(self, seconds: float) -> bool:
         """Return whether that worked. A store that forgets what was not used for longest keeps the
         record as well."""
-        await self._repository.get_values(("response", response_id))
-        return await self._repository.put_values({("lease", response_id): b"1"}, seconds)
+        await self.repository.get_values(("response", self.response_id))
+        return await self.repository.put_values({("lease", self.response_id): b"1"}, seconds)
 
-    async def stop(self, response_id: str, stop: Stop) -> None:
+    async def stop(self, stop: Stop) -> None:
         """Raises RequestError if the store cannot be reached."""
-        if not await self._repository.put_values({("stop", response_id): dumps(asdict(stop))}):
+        if not await self.repository.put_values({("stop", self.response_id): dumps(asdict(stop))}):
             raise store_unavailable("The store cannot be reached, so it may go on.")
 
-    async def find_stop(self, response_id: str) -> Stop | None:
-        (value,) = await self._repository.get_values(("stop", response_id))
+    async def find_stop(self) -> Stop | None:
+        (value,) = await self.repository.get_values(("stop", self.response_id))
         return None if value is None else Stop(**loads(value))
