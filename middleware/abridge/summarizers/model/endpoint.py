@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
-from abridge.apis.messages.api import MESSAGES
-from abridge.apis.responses.api import RESPONSES
 from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.providers.claude import find_capabilities
@@ -41,7 +39,7 @@ class ModelEndpoint:
             "model": self.model,
             "stream": True,
             "temperature": settings.temperature,
-            **MODEL_APIS[self.api.name].build_body(self, prompt),
+            **BODY_BUILDERS[self.api.name](self, prompt),
         }
         self.profile.drop_rejected(fields, self.model or "")
         fields |= settings.extra_body
@@ -64,8 +62,11 @@ class ModelEndpoint:
         return fields | settings.extra_body
 
     def make_splitter(self) -> TagSplitter:
-        """Create a splitter for inline reasoning that the API's Reader leaves in the text."""
-        return MODEL_APIS[self.api.name].make_splitter(self.profile)
+        """Create a splitter for inline reasoning, which the Readers but Chat Completions' do not
+        look for in a text."""
+        if self.api is CHAT:
+            return TagSplitter(())
+        return TagSplitter(self.profile.tags, prefilled=self.profile.prefilled)
 
 
 def _chat_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
@@ -111,25 +112,9 @@ def _responses_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
     }
 
 
-def _tag_splitter(profile: Profile) -> TagSplitter:
-    return TagSplitter(profile.tags, prefilled=profile.prefilled)
-
-
-@dataclass(slots=True, frozen=True)
-class ModelApi:
-    """An API over which a summarizer model can be called."""
-
-    api: Api
-    build_body: Callable[[ModelEndpoint, Prompt], Json]
-    make_splitter: Callable[[Profile], TagSplitter]
-    """Finds inline reasoning, which the Readers but Chat Completions' do not look for in a text."""
-
-
-MODEL_APIS: Mapping[str, ModelApi] = {
-    spelling.api.name: spelling
-    for spelling in (
-        ModelApi(CHAT, _chat_body, lambda _: TagSplitter(())),
-        ModelApi(RESPONSES, _responses_body, _tag_splitter),
-        ModelApi(MESSAGES, _messages_body, _tag_splitter),
-    )
+BODY_BUILDERS: Mapping[str, Callable[[ModelEndpoint, Prompt], Json]] = {
+    "chat": _chat_body,
+    "responses": _responses_body,
+    "messages": _messages_body,
 }
+"""Build the request's own fields in each API over which a summarizer model can be called."""

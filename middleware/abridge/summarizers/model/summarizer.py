@@ -16,6 +16,7 @@ import httpx
 
 from abridge.apis.credentials import credential_header
 from abridge.apis.json import dumps
+from abridge.apis.registry import APIS
 from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.core.plan import Passage
@@ -25,7 +26,7 @@ from abridge.http.transport import os_error_text
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
-from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
+from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.prompts import Prompt, build_prompt, said_by_itself, shorten
 from abridge.summarizers.summarizer import closing_iterator
 
@@ -70,7 +71,7 @@ class ModelSummarizer:
         api_key: str | None = None,
     ) -> ModelSummarizer:
         """Build the summarizer for `kind = "model"`."""
-        api = MODEL_APIS[settings.api].api
+        api = next(row for row in APIS if row.name == settings.api)
         url, profile = f"{settings.base_url}{api.path}", PROFILES[settings.profile]
         headers = {**api.upstream.headers}
         if api_key:
