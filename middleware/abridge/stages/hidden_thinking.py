@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
@@ -34,7 +34,7 @@ from abridge.stages.tag_forms import (
     may_begin_phrase,
     split_stripped,
 )
-from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
+from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, Kind, TagPiece
 
 _NOTABLE = re.compile(f"{STARTERS.pattern}|`|~")
 """What begins a tag, or code."""
@@ -182,16 +182,9 @@ class ThinkingFilter:
         follows."""
         return [] if self.is_inside else self.end()
 
-    def end(self) -> list[TagPiece]:
-        """End the text; return what was held back."""
-        return self._end("text")
-
-    def abort(self) -> list[TagPiece]:
-        """End a text that breaks off; what was held back may be thinking."""
-        return self._end("raw")
-
-    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
-        """End the text; return what was held back, as the kind that it is taken for."""
+    def end(self, kind: Kind = "text") -> list[TagPiece]:
+        """End the text; return what was held back, as the kind that it is taken for: of a text that
+        breaks off it may be thinking."""
         self._note_passed()
         pieces = list(self._split(at_end=True))
         pieces += self._last_paragraph.end(kind)
@@ -282,7 +275,7 @@ class ThinkingFilter:
             return
         self._undecided = False
 
-    def _take_held(self, kind: str) -> list[TagPiece]:
+    def _take_held(self, kind: Kind) -> list[TagPiece]:
         texts = ["".join(group) for is_text, group in groupby(self._held, bool) if is_text]
         held, self._held, self._held_size = "".join(texts), [], 0
         if kind == "raw":
@@ -375,8 +368,8 @@ class BlockFilter(ThinkingFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(may_begin_inside=False, limit=limit)
 
-    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
-        return [*super()._end(kind), *self._take_block(kind)]
+    def end(self, kind: Kind = "text") -> list[TagPiece]:
+        return [*super().end(kind), *self._take_block(kind)]
 
     def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag. One between two backticks, which a text names, closes nothing."""
@@ -428,7 +421,7 @@ class BlockFilter(ThinkingFilter):
             self._held.append(text)
             self._held_size += len(text)
 
-    def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+    def _take_block(self, kind: Kind) -> list[TagPiece]:
         held, self._held, self._held_size = "".join(self._held), [], 0
         self.open_form = None
         return [TagPiece(kind, held)] if held else []
@@ -455,8 +448,8 @@ class JsonBlockFilter(BlockFilter):
         self._count_strays()
         return pieces
 
-    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
-        pieces = [*super()._end(kind), *self._tokens.end()]
+    def end(self, kind: Kind = "text") -> list[TagPiece]:
+        pieces = [*super().end(kind), *self._tokens.end()]
         self._count_strays()
         return pieces
 
@@ -484,7 +477,7 @@ class JsonBlockFilter(BlockFilter):
             self._escapes = (len(text) - len(text.rstrip("\\")) + goes_on) % 2 == 1
         yield from super()._take_text(text)
 
-    def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+    def _take_block(self, kind: Kind) -> list[TagPiece]:
         """Return what was held of a block. What is no JSON is sorted out of what is shown."""
         taken = super()._take_block(kind)
         return [*self._tokens.take("".join(p.text for p in taken))] if kind == "text" else taken
@@ -579,7 +572,7 @@ class _LastParagraph:
         self._blank, self._is_second = "", False
         return before
 
-    def end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+    def end(self, kind: Kind) -> list[TagPiece]:
         """Return what was held back."""
         text, self._held, self._size = "".join(self._held) + self._blank, [], 0
         is_answer, self._blank, self._is_second = self._is_second and kind == "text", "", False

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from abridge.stages.tags import TagPiece
+from abridge.stages.tags import Kind, TagPiece
 
-_Run: TypeAlias = tuple[Literal["raw", "text"], int]
+_Run: TypeAlias = tuple[Kind, int]
 """A kind of text, and where it ends."""
 
 MAX_WORD = 64

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from abridge.providers.profile import Tag
 
@@ -22,8 +22,11 @@ BLANK_LINES = re.compile(r"\A\s*\n")
 _BLANKS = re.compile(r"\s*+")
 
 
+Kind: TypeAlias = Literal["raw", "text"]
+
+
 class TagPiece(NamedTuple):
-    kind: Literal["raw", "text"]
+    kind: Kind
     text: str
 
 
@@ -100,16 +103,12 @@ class TagSplitter:
         self.is_answering = self.is_answering or any(piece.text.strip() for piece in held)
         return held
 
-    def end(self) -> list[TagPiece]:
-        """End the text; return what was held back."""
+    def end(self, _kind: Kind = "text") -> list[TagPiece]:
+        """End the text; return what was held back: its kind is told by whether a block is open."""
         rest, self._buffer, self._position = self._buffer[self._position :], "", 0
         if not rest or (self._block_count and not rest.strip()):
             return []
         return [TagPiece("raw" if self._open_tag else "text", rest)]
-
-    def abort(self) -> list[TagPiece]:
-        """End a text that breaks off; return what was held back."""
-        return self.end()
 
     def _next_piece(self) -> TagPiece | None:
         if self.is_answering or self._position == len(self._buffer):

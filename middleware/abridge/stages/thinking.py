@@ -245,8 +245,7 @@ class Thinking:
             text = message.texts.pop(ended, None)
             if text is None:
                 continue
-            end = text.splitter.abort if self._has_failed else text.splitter.end
-            self._show(message, text, end())
+            self._show(message, text, text.splitter.end("raw" if self._has_failed else "text"))
             if isinstance(text.splitter, ThinkingFilter):
                 message.so_far.last_filter = text.splitter
             message.cut += text.size

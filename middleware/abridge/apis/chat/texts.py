@@ -265,7 +265,7 @@ class ChoiceTexts:
         return visible_text(pieces)
 
     def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
-        return thinking.abort() if self._is_cut else thinking.end()
+        return thinking.end("raw" if self._is_cut else "text")
 
 
 def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
