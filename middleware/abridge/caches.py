@@ -65,7 +65,7 @@ SCRIPTS_OF_LETTERS = 4096
 """Characters: the script that each is of."""
 
 METRIC_LABELS = 4096
-"""Children of one metric; their keys are closed sets, and `ModelLabels`."""
+"""Children of one metric; their keys are closed sets, and `NameLabels`."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

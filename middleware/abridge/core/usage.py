@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 
 @dataclass(slots=True, frozen=True)
@@ -106,14 +106,7 @@ class UsageLedger:
 
 
 def add_tokens(one: Tokens, other: Tokens) -> Tokens:
-    return Tokens(
-        _add_counts(one.input, other.input),
-        _add_counts(one.output, other.output),
-        _add_counts(one.total, other.total),
-        _add_counts(one.reasoning, other.reasoning),
-        _add_counts(one.cached, other.cached),
-        _add_counts(one.cache_written, other.cache_written),
-    )
+    return Tokens(*map(_add_counts, astuple(one), astuple(other)))
 
 
 def _add_counts(one: int | None, other: int | None) -> int | None:

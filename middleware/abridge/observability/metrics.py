@@ -3,7 +3,7 @@
 Collectors are created once per registry, so that two instances of Abridge in one process share them
 and do not collide. No label value comes unchecked from a client: `api`, `style`, `outcome` and
 `code` are closed sets, `upstream` and `summarizer` come from the settings, `key` from the file of
-keys; for `model` see `ModelLabels`.
+keys. A model has its own label if the settings name it, or once it has answered.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which several processes share their metrics."""
 
 MAX_MODELS = 50
+"""Models with a label of their own, besides those that the settings name."""
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -278,26 +279,23 @@ def exposed_registry(registry: CollectorRegistry | None = None) -> CollectorRegi
     return REGISTRY if registry is None else registry
 
 
-class ModelLabels:
-    """Bounds the values of the `model` label.
+class NameLabels:
+    """Bounds the values of a label that is a name: the first `limit` names keep theirs, and so do
+    those that are expected; all others become `other`."""
 
-    Models configured by name keep their name, and so do the first `MAX_MODELS` others that were
-    seen in a successful response; all others become `other`.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self._known: set[str] = set()
-        self._limit = MAX_MODELS
+        self._limit = limit
 
-    def expect(self, configured: Iterable[str]) -> None:
-        """Let models keep their name from now on."""
+    def expect(self, names: Iterable[str]) -> None:
+        """Let names be kept from now on."""
         known = len(self._known)
-        self._known.update(configured)
+        self._known.update(names)
         self._limit += len(self._known) - known
 
-    def label(self, model: str | None, *, succeeded: bool) -> str:
-        if not model:
+    def label(self, name: str | None, *, may_add: bool = True) -> str:
+        if not name:
             return "unknown"
-        if succeeded and len(self._known) < self._limit:
-            self._known.add(model)
-        return model if model in self._known else "other"
+        if may_add and len(self._known) < self._limit:
+            self._known.add(name)
+        return name if name in self._known else "other"

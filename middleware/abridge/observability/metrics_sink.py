@@ -17,7 +17,7 @@ from abridge.core.usage import Tokens
 from abridge.lasting import Lasting
 from abridge.observability.ledger import open_ledger
 from abridge.observability.logs import log_request
-from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
+from abridge.observability.metrics import MAX_MODELS, Metrics, NameLabels, metrics_for
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record, Sink
 from abridge.observability.spending import Prices
 from abridge.providers.catalog import PROFILES
@@ -61,7 +61,7 @@ class MetricsSink:
         self._routes = settings.routes
         self._discarded = _discarded_metrics()
         self._sinks = (self._count_request, log_request, *sinks)
-        self._models = lasting.get("models", ModelLabels)
+        self._models = lasting.get("models", partial(NameLabels, MAX_MODELS))
         self._known_upstreams = lasting.get("upstreams", UpstreamRows)
 
     def take_effect(self) -> None:
@@ -107,7 +107,7 @@ class MetricsSink:
                 )
             return
         good = record.status is not None and 200 <= record.status < 300
-        model = self._models.label(record.model, succeeded=good)
+        model = self._models.label(record.model, may_add=good)
         labels = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*labels, record.outcome).inc()
         if record.history_changes or record.dropped_request_fields:

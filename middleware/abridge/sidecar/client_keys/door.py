@@ -24,7 +24,7 @@ from abridge.apis.credentials import Header
 from abridge.config.client_key import CLIENT_KEY, KEY_PREFIX, MAX_KEYS, ClientKey, Limits, digest
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
-from abridge.observability.metrics import Metrics, metrics_for
+from abridge.observability.metrics import Metrics, NameLabels, metrics_for
 from abridge.observability.record import Record
 from abridge.observability.spending import Prices, tokens_of
 from abridge.sidecar.client_keys.accounts import ALONE_SECONDS, Accounts, LimitReached
@@ -115,8 +115,7 @@ class ClientKeys:
             monotonic=monotonic,
         )
         self.prices = Prices(settings)
-        self._key_labels: set[str] = set()
-        self._team_labels: set[str] = set()
+        self._key_labels, self._team_labels = NameLabels(MAX_KEYS), NameLabels(MAX_KEYS)
         self._looked_at = -inf
         self._look: asyncio.Task[None] | None = None
         self._problem: str | None = None
@@ -182,7 +181,7 @@ class ClientKeys:
             (record.team, self._team_labels, (of.team_requests, of.team_tokens, of.team_cost)),
         ):
             if name is not None:
-                yield _label(name, known), counters
+                yield known.label(name), counters
 
     def _find(self, text: str) -> ClientKey | None:
         if not text.startswith(KEY_PREFIX) or len(text) > MAX_KEY_CHARS:
@@ -215,13 +214,6 @@ class ClientKeys:
                 _log.info("read %d keys from %s", len(self._keys), self._path)
         finally:
             self._look = None
-
-
-def _label(name: str, known: set[str]) -> str:
-    """Return a name as a label: `other` beyond `MAX_KEYS` names, in the time of this process."""
-    if name not in known and len(known) < MAX_KEYS:
-        known.add(name)
-    return name if name in known else "other"
 
 
 def _load_changed(path: Path, stamp: Stamp) -> Loaded | None:
