@@ -15,7 +15,7 @@ from abridge.config.settings import Settings
 from abridge.config.tables import PromptSettings
 from abridge.core import styles
 from abridge.core.plan import SummaryPlan
-from abridge.core.styles import STYLES, SummaryStyle, title_of
+from abridge.core.styles import STYLES, SummaryStyle, body_of, title_of
 from abridge.sidecar.page.page import Page
 from tests.support.sidecar import environment
 
@@ -153,3 +153,16 @@ def test_a_row_is_all_that_a_style_needs() -> None:
 )
 def test_a_title_is_the_bold_text_at_the_start(text: str, title: str | None) -> None:
     assert title_of(text) == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "body"),
+    [
+        ("**A title**\n\nSome words.", "A title", "Some words."),
+        ("Some **bold** words.", None, "Some **bold** words."),
+        ("**Not closed ye", None, "**Not closed ye"),
+        ("", None, ""),
+    ],
+)
+def test_a_bold_first_line_is_the_title_of_a_part(text: str, title: str | None, body: str) -> None:
+    assert (title_of(text), body_of(text)) == (title, body)

@@ -143,4 +143,5 @@ def title_of(text: str) -> str | None:
 
 def body_of(text: str) -> str:
     """Return a part's text without its title."""
-    return TITLE.sub("", text, count=1).strip()
+    match = TITLE.match(text)
+    return (text if match is None else text[match.end() :]).strip()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from abridge.sidecar.demo.render import DisplayedPart, ResponseProgress
+from abridge.sidecar.demo.render import ResponseProgress
 from tests.support.checker import frames
 from tests.support.streams import RESPONSES_USAGE, message_item, reasoning_item, responses_stream
 
@@ -25,7 +23,7 @@ def progress_after(events: list[bytes]) -> ResponseProgress:
 def test_a_complete_response_is_read() -> None:
     scene = progress_after(responses_stream(OUTPUT))
     assert scene.thinking == "Thinking aloud."
-    assert [(part.title, part.body) for part in scene.parts] == [("One", "First."), ("", "Second.")]
+    assert [part.text for part in scene.parts] == ["**One**\n\nFirst.", "Second."]
     assert all(part.done for part in scene.parts)
     assert scene.answer == "Hello."
     assert scene.usage == RESPONSES_USAGE
@@ -42,16 +40,3 @@ def test_a_response_that_has_only_begun_has_no_answer() -> None:
     scene = progress_after(responses_stream(OUTPUT)[:5])
     assert scene.thinking
     assert (scene.parts, scene.answer, scene.thinking_ended) == ([], "", None)
-
-
-@pytest.mark.parametrize(
-    ("text", "title", "body"),
-    [
-        ("**A title**\n\nSome words.", "A title", "Some words."),
-        ("Some **bold** words.", "", "Some **bold** words."),
-        ("**Not closed ye", "", "**Not closed ye"),
-        ("", "", ""),
-    ],
-)
-def test_a_bold_first_line_is_the_title_of_a_part(text: str, title: str, body: str) -> None:
-    assert (DisplayedPart(text).title, DisplayedPart(text).body) == (title, body)

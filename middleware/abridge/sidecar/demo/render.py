@@ -9,7 +9,6 @@ and is restored at the end. Elsewhere, `PlainRenderer` prints lines, each with a
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -17,8 +16,7 @@ from time import monotonic
 from typing import Protocol, Self, TextIO
 
 from abridge.core.conversation import Json
-
-_TITLE = re.compile(r"\*\*(.+?)\*\*\s*")
+from abridge.core.styles import body_of, title_of
 
 
 @dataclass
@@ -27,16 +25,6 @@ class DisplayedPart:
 
     text: str = ""
     done: bool = False
-
-    @property
-    def title(self) -> str:
-        """The bold title, or an empty string."""
-        found = _TITLE.match(self.text)
-        return found[1] if found else ""
-
-    @property
-    def body(self) -> str:
-        return _TITLE.sub("", self.text, count=1) if self.title else self.text
 
 
 @dataclass
@@ -286,8 +274,8 @@ def _summary_lines(parts: Sequence[DisplayedPart], emphasis: Emphasis, width: in
     lines: list[str] = []
     for part in parts:
         lines += [""] if lines else []
-        lines += [emphasis.bold(line) for line in wrap(part.title, width)]
-        lines += wrap(part.body, width)
+        lines += map(emphasis.bold, wrap(title_of(part.text) or "", width))
+        lines += wrap(body_of(part.text), width)
     return lines
 
 
