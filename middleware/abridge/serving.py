@@ -60,7 +60,7 @@ class Serving:
         self._unread_app: ASGIApp = ModelLists(app, settings)
         if self.paths.hides_raw:
             self._unread_app = ImageAnswers(
-                self._unread_app, self.paths.opened, settings.limits, self.budget
+                self._unread_app, self.paths.opened, int(settings.limits.body), self.budget
             )
         self._stored = StoredResponses(app, settings, memory)
         self._conversations = ConversationEndpoints(app, settings, memory, self.budget, self.paths)

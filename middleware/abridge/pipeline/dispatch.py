@@ -106,7 +106,7 @@ class Dispatcher:
             make = partial(SharedFindings, memory.stores.shared, self._health, kinds)
             self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
-            settings, memory, engagement.answer_memory.learned, self._refused, metrics_sink
+            settings.limits, memory, engagement.answer_memory.learned, self._refused, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
         self._compactor = Compactor(

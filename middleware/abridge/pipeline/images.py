@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,7 +13,6 @@ from abridge.apis.shapes import DropCount
 from abridge.client_shares import client_of
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import ROUTE
-from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.http.asgi import request_paths
 from abridge.observability.record import Record
@@ -21,23 +21,21 @@ from abridge.stored_responses.rewriting import RewritingApp
 from abridge.work import Work
 
 
+@dataclass(slots=True, frozen=True)
 class ImageAnswers:
     """Calls an application, and rebuilds its answers with images where reasoning is hidden."""
 
-    def __init__(
-        self, app: ASGIApp, paths: OpenPaths, limits: LimitSettings, budget: MemoryBudget
-    ) -> None:
-        self._app = app
-        self._paths = paths
-        self._limit = int(limits.body)
-        self._budget = budget
+    app: ASGIApp
+    paths: OpenPaths
+    limit: int  # bytes of an answer that are buffered
+    budget: MemoryBudget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_rebuilt = self._paths.lead_to_images(scope["method"], *request_paths(scope))
+        is_rebuilt = self.paths.lead_to_images(scope["method"], *request_paths(scope))
         if is_rebuilt and hides_raw(scope[ROUTE]):
             await self._answer(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         record = Record.get(scope)
@@ -47,11 +45,11 @@ class ImageAnswers:
             rebuilt: Json = await Work(heavy=True).run(IMAGES, body, drops)
             return rebuilt
 
-        with self._budget.reserving(client_of(scope)) as reserve:
+        with self.budget.reserving(client_of(scope)) as reserve:
             rewriting = RewritingApp(
-                self._app,
+                self.app,
                 rewrite,
-                self._limit,
+                self.limit,
                 hide_unread=True,
                 hides_raw=True,
                 rewrite_frame=partial(rebuild_frame, drops=drops),

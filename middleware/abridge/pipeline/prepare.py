@@ -12,7 +12,7 @@ from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.shapes import NAMED_BY_CLIENTS
-from abridge.config.settings import Settings
+from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.language import REASONING
 from abridge.errors import RequestError
@@ -81,23 +81,16 @@ class PreparedRequest:
         return buffered.with_body(self.body) if self.changed else buffered
 
 
+@dataclass(slots=True, frozen=True)
 class RequestPreparation:
     """Prepares requests; `learned` has what answers taught of each upstream, by its name, `refused`
     the fields that upstreams refuse."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        memory: MemoryRegistry,
-        learned: Mapping[str, Learned],
-        refused: RefusedFields,
-        metrics_sink: MetricsSink,
-    ) -> None:
-        self._limits = settings.limits
-        self._memory = memory
-        self._learned = learned
-        self._refused = refused
-        self._metrics_sink = metrics_sink
+    limits: LimitSettings
+    memory: MemoryRegistry
+    learned: Mapping[str, Learned]
+    refused: RefusedFields
+    metrics_sink: MetricsSink
 
     async def prepare(
         self,
@@ -139,7 +132,7 @@ class RequestPreparation:
                 draft = await step(draft, context)
         except RequestError as error:
             if error.code == DAMAGED_CODE:
-                self._metrics_sink.count_refused_envelope(request.api, request.scope)
+                self.metrics_sink.count_refused_envelope(request.api, request.scope)
             raise draft.references.renumber_error(error) from None
         return draft
 
@@ -159,9 +152,9 @@ class RequestPreparation:
             request,
             model,
             upstream,
-            self._learned[route.upstream.name].refine(profile, model),
+            self.learned[route.upstream.name].refine(profile, model),
             TurnMemory(
-                self._memory.for_route(route),
+                self.memory.for_route(route),
                 route,
                 request.api.name,
                 model,
@@ -172,10 +165,10 @@ class RequestPreparation:
                 work=request.work,
             ),
             engaged,
-            self._limits,
+            self.limits,
             summary_language,
             summary_due,
-            lambda: request.refused | self._refused.those(REFUSED, route.upstream, model),
+            lambda: request.refused | self.refused.those(REFUSED, route.upstream, model),
         )
 
 

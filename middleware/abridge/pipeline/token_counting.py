@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
@@ -41,15 +42,13 @@ MAX_ANSWER_BYTES = 1 << 20
 """Bytes that are read of an answer to a request for a count; with more, it is none."""
 
 
+@dataclass(slots=True, frozen=True)
 class TokenCounting:
     """Answers requests for the number of their tokens, by calls to `app`."""
 
-    def __init__(
-        self, app: ASGIApp, preparation: RequestPreparation, discovery: ApiDiscovery
-    ) -> None:
-        self._app = app
-        self._preparation = preparation
-        self._discovery = discovery
+    app: ASGIApp
+    preparation: RequestPreparation
+    discovery: ApiDiscovery
 
     async def answer(self, request: ApiRequest, send: Send) -> None:
         """Send the count of the first that can tell, else an estimate. Raises RequestError."""
@@ -78,7 +77,7 @@ class TokenCounting:
         """Yield the endpoints to ask, each with whether it is that of the client's own API at an
         upstream that speaks it."""
         api, route = request.api, request.route
-        speaks_it = self._discovery.candidates(route, api, request.model)[0] is api.upstream
+        speaks_it = self.discovery.candidates(route, api, request.model)[0] is api.upstream
         if speaks_it:
             yield TOKEN_COUNTERS[api.name], True
         for name in PROFILES[route.upstream.profile].token_counters:
@@ -88,13 +87,13 @@ class TokenCounting:
     async def _ask(self, counter: TokenCounter, request: ApiRequest) -> _Answer | None:
         """Have an endpoint count. Return None if there is no such endpoint."""
         api = UPSTREAM_APIS[counter.api]
-        prepared = await self._preparation.prepare(request, api, engaged=True)
+        prepared = await self.preparation.prepare(request, api, engaged=True)
         scope, buffered = prepared.scope, prepared.buffered
         if prepared.translated:
             body = await request.work.run(_written_body, counter, prepared.body)
             scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
         answer = _Answer(counter)
-        trial = endpoint_trial(self._app, prepared.model)
+        trial = endpoint_trial(self.app, prepared.model)
         try:
             async with ReceiveUntil(answer.ended, buffered) as receive_or_end:
                 await trial(scope, receive_or_end, answer.take)

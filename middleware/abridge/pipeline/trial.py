@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +19,7 @@ Check = Callable[[int, bytes], None]
 again."""
 
 
+@dataclass(slots=True, frozen=True)
 class Trial:
     """Call an application, and withhold an answer until its error body was checked.
 
@@ -25,15 +27,14 @@ class Trial:
     sent to the client. Else the answer is passed on.
     """
 
-    def __init__(self, app: ASGIApp, must_withhold: Callable[[int], bool], check: Check) -> None:
-        self._app = app
-        self._must_withhold = must_withhold
-        self._check = check
+    app: ASGIApp
+    must_withhold: Callable[[int], bool]
+    check: Check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = _TriedAnswer(self._must_withhold, self._check, send)
+        answer = _TriedAnswer(self.must_withhold, self.check, send)
         async with ReceiveUntil(answer.ended, receive) as receive_or_end:
-            await self._app(scope, receive_or_end, answer.take)
+            await self.app(scope, receive_or_end, answer.take)
         if not answer.passes:
             await answer.end()
 

@@ -216,6 +216,7 @@ class TracingTransport(httpx.AsyncBaseTransport):
         await self._transport.aclose()
 
 
+@dataclass(slots=True, frozen=True)
 class TracedApp:
     """Wraps an application so that each call gets a span.
 
@@ -223,10 +224,9 @@ class TracedApp:
     call it is a plain HTTP span: the summarizer span around it names the model.
     """
 
-    def __init__(self, app: ASGIApp, tracer: Tracer, servers: Mapping[str, ModelServer]) -> None:
-        self._app = app
-        self._tracer = tracer
-        self._servers = servers
+    app: ASGIApp
+    tracer: Tracer
+    servers: Mapping[str, ModelServer]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         record, trace = scope.get(RECORD), scope.get(TRACE)
@@ -235,7 +235,7 @@ class TracedApp:
         token = attach(set_span_in_context(span))
         try:
             inner_scope = {**scope, "headers": with_trace_headers(scope["headers"])}
-            await self._app(inner_scope, receive, call.send)
+            await self.app(inner_scope, receive, call.send)
         except BaseException as error:
             call.note_exception(error)
             raise
@@ -253,13 +253,13 @@ class TracedApp:
         name = scope["method"] if scope["method"] in KNOWN_METHODS else "HTTP"
         if route is not None:
             attributes["abridge.upstream"] = route.upstream.name
-            server = self._servers[route.upstream.name]
+            server = self.servers[route.upstream.name]
             if SUMMARY_CALL in scope:
                 attributes |= server.address
             elif record is not None and record.api is not None:
                 name = span_name(record.model)
                 attributes |= server.call_attributes(record.model)
-        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+        return self.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
 
 
 class UpstreamCall:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from secrets import token_hex
 from urllib.parse import urlsplit
 
@@ -42,26 +43,18 @@ REQUEST_HEADERS = {
 """`x-abridge-call` marks a request made by Abridge, which the middleware never engages on."""
 
 
+@dataclass(slots=True, frozen=True)
 class ModelSummarizer:
     """Calls a model. See the `Summarizer` protocol.
 
     `marker` generates the marker that fences the reasoning in a prompt: random, new for each call.
     """
 
-    def __init__(
-        self,
-        transport: httpx.AsyncBaseTransport,
-        endpoint: ModelEndpoint,
-        settings: SummarizerSettings,
-        *,
-        name: str = "model",
-        marker: Callable[[], str] = lambda: token_hex(3),
-    ) -> None:
-        self._transport = transport
-        self.endpoint = endpoint
-        self._settings = settings
-        self._marker = marker
-        self.name = name
+    transport: httpx.AsyncBaseTransport
+    endpoint: ModelEndpoint
+    settings: SummarizerSettings
+    name: str = "model"
+    marker: Callable[[], str] = lambda: token_hex(3)
 
     @classmethod
     def from_settings(
@@ -80,19 +73,19 @@ class ModelSummarizer:
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        body = self.endpoint.build_body(self._settings, self._prompt(passage))
+        body = self.endpoint.build_body(self.settings, self._prompt(passage))
         return self._call(body, ModelAnswer(self.endpoint))
 
     def complete(
         self, conversation: Json, max_tokens: int, answer: ModelAnswer
     ) -> AsyncIterator[str | SummarizerUsage]:
         """Have the model go on with a conversation in its API. Raises SummarizerError."""
-        body = self.endpoint.complete_body(conversation, self._settings, max_tokens)
+        body = self.endpoint.complete_body(conversation, self.settings, max_tokens)
         return self._call(body, answer)
 
     async def _call(self, body: Json, answer: ModelAnswer) -> AsyncIterator[str | SummarizerUsage]:
         try:
-            response = await self._transport.handle_async_request(self._request(body))
+            response = await self.transport.handle_async_request(self._request(body))
             try:
                 async with closing_iterator(aiter(_body_stream(response))) as chunks:
                     answer.start(response.status_code)
@@ -119,18 +112,18 @@ class ModelSummarizer:
         beside its material nor, where that is hidden, the reasoning in it."""
         if passage.translates:
             return TranslationChecks(passage)
-        said = said_by_itself(passage.style, self._settings.prompts)
-        shown = shorten(passage.text, self._settings.max_input_chars)
+        said = said_by_itself(passage.style, self.settings.prompts)
+        shown = shorten(passage.text, self.settings.max_input_chars)
         hidden = f"{passage.before}\n{shown}" if passage.hidden else ""
         return Checks(passage, instructions=said, hidden=hidden)
 
     def _prompt(self, passage: Passage) -> Prompt:
         return build_prompt(
             passage,
-            marker=self._marker(),
-            prompts=self._settings.prompts,
-            max_input_chars=self._settings.max_input_chars,
-            max_tokens=self._settings.max_tokens,
+            marker=self.marker(),
+            prompts=self.settings.prompts,
+            max_input_chars=self.settings.max_input_chars,
+            max_tokens=self.settings.max_tokens,
         )
 
     def _request(self, body: Json) -> httpx.Request:
@@ -139,7 +132,7 @@ class ModelSummarizer:
             self.endpoint.url,
             headers={**self.endpoint.headers, **REQUEST_HEADERS},
             content=dumps(body),
-            extensions={"timeout": httpx.Timeout(self._settings.timeout).as_dict()},
+            extensions={"timeout": httpx.Timeout(self.settings.timeout).as_dict()},
         )
 
 
