@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from pydantic import PrivateAttr, ValidationError, model_validator
@@ -37,6 +36,7 @@ from abridge.config.tables import (
 )
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
+from abridge.providers.profile import matches_any
 
 if TYPE_CHECKING:
     from abridge.config.setting_dicts import SettingsDict
@@ -145,7 +145,7 @@ class Settings(Table):
         if model is None or len(self._routes) == 1:
             return first
         for route in self._routes:
-            if any(fnmatchcase(model, glob) for glob in route.upstream.models):
+            if matches_any(model, route.upstream.models):
                 return route
         return None if first.upstream.base_url else first
 

@@ -8,10 +8,9 @@ that Vercel's AI SDK has for each model (packages/anthropic, `getModelCapabiliti
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
-from abridge.providers.profile import StructuredOutputs
+from abridge.providers.profile import StructuredOutputs, matches_any
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -111,7 +110,7 @@ def find_capabilities(
     """Return a model's capabilities, by its name in any usual form: with a vendor prefix, with a
     date. The provider has a word on structured outputs (see `Profile.structured_outputs`)."""
     name = model.casefold().rpartition("/")[2].replace(".", "-")
-    rows = (row for row in CLAUDE_MODELS if any(fnmatchcase(name, glob) for glob in row.globs))
+    rows = (row for row in CLAUDE_MODELS if matches_any(name, row.globs))
     found = next(rows, OTHER_MODELS)
     if structured_outputs == "as_claude":
         return found

@@ -9,8 +9,9 @@ gemini-enterprise-agent-platform/models/thinking, /models/guides/gemini-4-hydrog
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Literal
+
+from abridge.providers.profile import matches_any
 
 LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 """Thinking levels, the least first."""
@@ -86,5 +87,5 @@ OTHER_MODELS = GeminiCapabilities(
 def find_capabilities(model: str) -> GeminiCapabilities:
     """Return a model's capabilities, by its name in any usual form: with a prefix, with a date."""
     name = model.casefold().rpartition("/")[2]
-    rows = (row for row in GEMINI_MODELS if any(fnmatchcase(name, glob) for glob in row.globs))
+    rows = (row for row in GEMINI_MODELS if matches_any(name, row.globs))
     return next(rows, OTHER_MODELS)

@@ -93,7 +93,7 @@ class RejectedFields:
 
     def applies_to(self, model: str, *, thinks: bool | None) -> bool:
         """Return whether `model` rejects them. `thinks` is None if the request does not say."""
-        if not _matches_any(model, self.models) or _matches_any(model, self.except_models):
+        if not matches_any(model, self.models) or matches_any(model, self.except_models):
             return False
         return (
             self.when == "always" or thinks is True or (self.when == "thinking" and thinks is None)
@@ -238,15 +238,15 @@ class Profile:
         names = [model.casefold() for model in models]
         return bool(names) and all(
             is_short(name)
-            and _matches_any(name.rpartition("/")[2], self.summarized_models)
-            and not _matches_any(name, DERIVED_MODELS)
+            and matches_any(name.rpartition("/")[2], self.summarized_models)
+            and not matches_any(name, DERIVED_MODELS)
             for name in names
         )
 
     def verifies_signatures(self, model: str) -> bool:
         """Return whether a model's thinking is refused on Messages unless it is signed."""
         name = model.casefold()
-        return _matches_any(name, self.signed_models) and not _matches_any(name, DERIVED_MODELS)
+        return matches_any(name, self.signed_models) and not matches_any(name, DERIVED_MODELS)
 
     def takes_unsigned(self, model: str) -> bool:
         """Return whether thinking of other APIs, which nothing signs, may be sent on Messages. An
@@ -255,7 +255,7 @@ class Profile:
 
     def has_to_ask(self, model: str) -> bool:
         """Return whether a model thinks on Messages, or says what it thinks, only if asked."""
-        return _matches_any(model.casefold().rpartition("/")[2], self.thinks_if_asked)
+        return matches_any(model.casefold().rpartition("/")[2], self.thinks_if_asked)
 
     def thinking_fields(self, effort: str) -> Json:
         """Return the chat fields that set the effort; none if there is no field for it."""
@@ -282,7 +282,7 @@ class Profile:
 def is_reasoning_model(model: str) -> bool:
     """Return whether a model's name says that it reasons by default."""
     name = model.casefold().rpartition("/")[2]
-    return "instruct" not in name and _matches_any(name, REASONING_MODELS)
+    return "instruct" not in name and matches_any(name, REASONING_MODELS)
 
 
 def asks_to_think(body: Json) -> bool | None:
@@ -302,7 +302,8 @@ def nested_field(path: str, value: Any) -> Json:
     return {key: nested_field(inner, value) if inner else value}
 
 
-def _matches_any(model: str, globs: Iterable[str]) -> bool:
+def matches_any(model: str, globs: Iterable[str]) -> bool:
+    """Return whether one of `globs` matches a model."""
     return any(fnmatchcase(model, glob) for glob in globs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
-from abridge.providers.profile import Profile
+from abridge.providers.profile import Profile, matches_any
 
 PARAM_FIELDS: Mapping[str, str] = {
     "max_tokens": "max_output_tokens",
@@ -219,7 +218,7 @@ def _write_params(request: ModelRequest, profile: Profile, translated: Translate
 
 def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
     model = request.model.rpartition("/")[2]
-    has_state = not any(fnmatchcase(model, glob) for glob in profile.models_without_state)
+    has_state = not matches_any(model, profile.models_without_state)
     encrypted = [INCLUDE_ENCRYPTED] if request.wants_state and has_state else []
     logprobs = [INCLUDE_LOGPROBS] if request.params.get("logprobs") else []
     return [*encrypted, *logprobs, *request.params.get("include", ())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -24,6 +23,7 @@ from abridge.memory.stores.store import observe_nothing
 from abridge.observability.ledger import open_backend
 from abridge.observability.tracing import exporting_spans
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import matches_any
 from abridge.sidecar.check.fallbacks import describe_fallbacks, find_down
 from abridge.sidecar.check.probe import Probe, compare_apis, describe_discovery
 from abridge.sidecar.check.reach import (
@@ -176,7 +176,7 @@ class Check:
         listed = [
             model
             for model in reached.models or []
-            if any(_matches(name, globs) for name in renames.to_client(model))
+            if any(matches_any(name, globs) for name in renames.to_client(model))
         ]
         return next(iter(literal + listed), None)
 
@@ -201,10 +201,6 @@ def _apis_to_probe(route: Route) -> Sequence[UpstreamApi]:
     """Return the APIs on which the upstream may be called."""
     configured = UPSTREAM_APIS.get(route.upstream.api)
     return [api.upstream for api in APIS] if configured is None else [configured]
-
-
-def _matches(model: str, globs: Sequence[str]) -> bool:
-    return any(fnmatchcase(model, glob) for glob in globs)
 
 
 def _startup_findings(settings: Settings) -> Iterator[Finding]:
