@@ -19,7 +19,7 @@ import re
 
 from abridge.core.styles import SummaryStyle
 from abridge.errors import SummarizerError
-from abridge.summarizers.constructs import ConstructStage, construct
+from abridge.summarizers.constructs import ConstructStage, beginnings, construct
 from abridge.summarizers.form import MAX_TITLE, Stage, form_stages
 
 MAX_TAG = 200
@@ -43,10 +43,6 @@ _TAG_NAMES = (
 _SCHEME = r"(?:https?|ftps?|wss?|file)://"
 
 _URL_STARTS = ("https://", "http://", "ftps://", "ftp://", "wss://", "ws://", "file://", "www.")
-
-_PARTIAL_STARTS = "|".join(
-    sorted({re.escape(word[:size]) for word in _URL_STARTS for size in range(1, len(word))})
-)
 
 _URL_CHAR = r"[!#-;=?-_a-~]"
 
@@ -103,7 +99,7 @@ CONSTRUCTS = (
     construct(  # URLs, in angle brackets or bare
         "[<hfw]",
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_URL_CHAR}{{0,{MAX_URL}}}{_URL_LAST_CHAR})?>?",
-        rf"<?(?:{_PARTIAL_STARTS}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
+        rf"<?(?:{beginnings(_URL_STARTS)}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
         rf"|www\.{_URL_CHAR}{{0,{MAX_URL + 1}}})|<",
         "",
     ),

@@ -8,7 +8,7 @@ the text is split, the result is the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from abridge.lazy_re import lazy_compile
@@ -46,6 +46,13 @@ def construct(
         lazy_compile(complete, flags),
         lazy_compile(rf"(?:{partial})\Z", flags),
         replacement,
+    )
+
+
+def beginnings(words: Iterable[str]) -> str:
+    """Return a pattern for what the words begin with."""
+    return "|".join(
+        sorted({re.escape(word[:size]) for word in words for size in range(1, len(word) + 1)})
     )
 
 

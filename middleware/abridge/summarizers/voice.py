@@ -7,9 +7,9 @@ reasoning is about (`The model predicts rain`), so for these only verbs of think
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from abridge.summarizers.constructs import construct
+from abridge.summarizers.constructs import beginnings, construct
 
 _THINKING = (
     "consider think wonder decide conclude realize realise reason reflect plan suspect believe "
@@ -102,13 +102,6 @@ _WIDE_START = r"(?<=[\n。！？])"
 _ADVERB = r"(?:also|then|now|next|first|finally) "
 
 
-def _beginnings(words: Iterable[str]) -> str:
-    """Return a pattern for what the words begin with."""
-    return "|".join(
-        sorted({re.escape(word[:size]) for word in words for size in range(1, len(word) + 1)})
-    )
-
-
 def _to_first_person(match: re.Match[str]) -> str:
     pronoun, verbs = _SUBJECTS[match["subject"].lower()]
     head, _, rest = match["verb"].lower().partition(" ")
@@ -126,15 +119,15 @@ FIRST_PERSON = (
         r"[td]",
         rf"{_START}(?P<subject>{'|'.join(_SUBJECTS)}) (?P<adverb>{_ADVERB})?"
         rf"(?P<verb>(?:is )?[a-zäöü]{{1,15}})(?P<own>{'|'.join(_OWN)})?(?!\w)",
-        rf"{_START}(?:{_beginnings(_SUBJECTS)}"
+        rf"{_START}(?:{beginnings(_SUBJECTS)}"
         rf"|(?:{'|'.join(_SUBJECTS)})(?: [a-zäöü]{{0,15}}){{1,4}})",
         _to_first_person,
     ),
     construct(
         r"[模助该A]",
         rf"{_WIDE_START}(?:{'|'.join(_WIDE_SUBJECTS)})(?={'|'.join(_WIDE_VERBS)})",
-        rf"{_WIDE_START}(?:{_beginnings(_WIDE_SUBJECTS)}"
-        rf"|(?:{'|'.join(_WIDE_SUBJECTS)})(?:{_beginnings(_WIDE_VERBS)}))",
+        rf"{_WIDE_START}(?:{beginnings(_WIDE_SUBJECTS)}"
+        rf"|(?:{'|'.join(_WIDE_SUBJECTS)})(?:{beginnings(_WIDE_VERBS)}))",
         "我",
     ),
 )
