@@ -61,7 +61,7 @@ async def test_what_earlier_versions_remembered_of_calls_without_ids_is_found() 
     for index, parts in ((2, ANSWER), (4, LATER)):
         prefix = PrefixDigest().extended_by(before[:index])
         original = Original.from_reasoning(parts, "Hm.", altered=True)
-        await memory.remember(owner, before[index], prefix, original)
+        await memory.remember(owner.place_of(before[index], prefix), original)
     history = GeminiHistory({"contents": contents(f"{MADE_ID}0123456789abcdef01")})
     rewriter = HistoryRewriter(
         history, HistoryPolicy("client", "altered", PROFILES["gemini-native"], translated=True)
@@ -80,7 +80,7 @@ async def test_only_turns_that_the_store_may_hold_are_looked_up() -> None:
         for identity in ("call_9f149c74c42f265b", "call_0")
     )
     original = Original.from_reasoning(LATER, "Hm.", altered=True)
-    await memory.remember(owner, held, PrefixDigest(), original)
+    await memory.remember(owner.place_of(held, PrefixDigest()), original)
     turns = [other, held, random, counted]
     assert [turn for turn in turns if memory.held_keys(owner, turn)] == [held, counted]
     assert not any(memory.held_keys(None, turn) for turn in turns)

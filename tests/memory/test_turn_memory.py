@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.memory.stores.memory import MemoryBackend
 from abridge.middleware import AbridgeMiddleware
+from abridge.work import LIGHT_BYTES
 from tests.stored_responses.conversations import fail
 from tests.support.asgi import begin, call
 from tests.support.checker import check_responses
@@ -81,6 +83,25 @@ SPELLINGS: dict[str, dict[str, Any]] = {
         ]
     },
 }
+
+
+@pytest.mark.parametrize(("size", "is_beside"), [(10, False), (2 * LIGHT_BYTES, True)])
+async def test_a_large_answer_is_remembered_beside_the_event_loop(
+    size: int, monkeypatch: pytest.MonkeyPatch, *, is_beside: bool
+) -> None:
+    threads = set[str]()
+
+    def note(value: Any) -> str:
+        threads.add(threading.current_thread().name)
+        return json.dumps(value)
+
+    monkeypatch.setattr("abridge.core.conversation.encode_sorted", note)
+    called = {"index": 0, "id": "call_0", "type": "function", "function": {"name": "write"}}
+    called["function"]["arguments"] = json.dumps({"text": "a" * size})
+    message = {"content": None, "reasoning_content": THOUGHT, "tool_calls": [called]}
+    await say(make(answers(message)), [USER])
+    assert threads
+    assert (threading.current_thread().name not in threads) is is_beside
 
 
 class TestWhoLeaves:

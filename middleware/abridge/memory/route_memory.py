@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import Scope
 
@@ -82,6 +82,14 @@ def contains_any(body: bytes, needles: Sequence[bytes]) -> bool:
     return False
 
 
+class TurnPlace(NamedTuple):
+    """Where a turn is remembered."""
+
+    keys: list[bytes]  # of its originals, as `turn_keys` returns them
+    prefix: bytes  # the digest of what precedes it
+    numbered: list[bytes]  # by which it is found whose calls have other ids by now, if it has any
+
+
 @dataclass(frozen=True)
 class ConversationOwner:
     """The owner of a conversation: a tenant, at one upstream and model."""
@@ -99,6 +107,12 @@ class ConversationOwner:
     def numbered_keys(self, numbered: bytes) -> list[bytes]:
         """Return the store keys by which a turn is found whose calls have other ids by now."""
         return [digest(b"numbered" + numbered) for digest in self._digesters]
+
+    def place_of(self, turn: Turn, before: PrefixDigest) -> TurnPlace:
+        """Return the place of a turn; `before` is the digest of what precedes it."""
+        numbered = before.extended_by([turn]).numbered_digest() if turn.calls else b""
+        names = self.numbered_keys(numbered) if numbered else []
+        return TurnPlace(self.turn_keys(turn), before.digest(), names)
 
     @cached_property
     def _digesters(self) -> list[Callable[[bytes], bytes]]:
@@ -271,37 +285,25 @@ class RouteMemory:
         ]
         return await self._recall_turns(store, turns)
 
-    async def remember(
-        self, owner: ConversationOwner, turn: Turn, before: PrefixDigest, original: Original
-    ) -> None:
-        """Remember a turn's original; `before` is the digest of what precedes the turn."""
+    async def remember(self, place: TurnPlace, original: Original | None) -> None:
+        """Remember a turn's original. None: that it had no reasoning, where that of one like it
+        would be found for it, or its own for one like it."""
         if self.store is None:
             return
-        turn_key, *_ = owner.turn_keys(turn)
-        await self.store.remember(turn_key, before.digest(), original.pack())
-        await self._note_place(self.store, owner, turn, before)
+        if original is None:
+            turns = [(place.keys, place.prefix, False)]
+            original = NO_ORIGINAL if any(await self._recall_turns(self.store, turns)) else None
+        if original is not None:
+            await self.store.remember(place.keys[0], place.prefix, original.pack())
+        await self._note_place(self.store, place)
 
-    async def leave_trace(self, owner: ConversationOwner, turn: Turn, before: PrefixDigest) -> None:
-        """Remember that a turn had no reasoning, where that of one like it would be found for it,
-        or its own for one like it."""
-        if self.store is None or not self.restores:
-            return
-        prefix, keys = before.digest(), owner.turn_keys(turn)
-        if any(await self._recall_turns(self.store, [(keys, prefix, False)])):
-            await self.store.remember(keys[0], prefix, NO_ORIGINAL.pack())
-        await self._note_place(self.store, owner, turn, before)
-
-    async def _note_place(
-        self, store: Store, owner: ConversationOwner, turn: Turn, before: PrefixDigest
-    ) -> None:
+    async def _note_place(self, store: Store, place: TurnPlace) -> None:
         """Note where a turn is found whose calls have other ids by now; nowhere, if another turn
         differs from it in nothing but those, or nobody can tell."""
-        if not turn.calls:
+        if not place.numbered:
             return
-        numbered = before.extended_by([turn]).numbered_digest()
-        numbered_keys, places = owner.numbered_keys(numbered), owner.turn_keys(turn)
-        own = {place + before.digest() for place in places}
-        known = await store.get(numbered_keys)
+        own = {key + place.prefix for key in place.keys}
+        known = await store.get(place.numbered)
         is_alone = not store.is_down and own.issuperset(filter(None, known))
-        place = places[0] + before.digest()
-        await store.put(dict.fromkeys(numbered_keys, place if is_alone else NOWHERE))
+        found_at = place.keys[0] + place.prefix if is_alone else NOWHERE
+        await store.put(dict.fromkeys(place.numbered, found_at))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from abridge.core.envelope import Envelope
 from abridge.core.events import NO_SUMMARY, ResponseEnded
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter
-from abridge.memory.route_memory import ConversationOwner, RouteMemory
+from abridge.memory.route_memory import ConversationOwner, RouteMemory, TurnPlace
 from abridge.memory.summaries import OwnerTags, SummaryTracker
 from abridge.providers.profile import Profile
 from abridge.work import LIGHT_WORK, Work, in_turns
@@ -112,8 +112,9 @@ class TurnMemory:
         rewriter, shared = await self._strip_history(
             read_history, profile, may_have_envelopes, is_clients=True
         )
-        changes = await self.work.run(rewriter.restore_nothing, shared)
-        return changes, rewriter.history.body()
+        return await self.work.run(
+            lambda: (rewriter.restore_nothing(shared), rewriter.history.body())
+        )
 
     def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;
@@ -127,32 +128,41 @@ class TurnMemory:
         )
 
     async def remember(
-        self, recorded_turns: Sequence[RecordedTurn], ended: ResponseEnded, display: Display
+        self,
+        recorded_turns: Sequence[RecordedTurn],
+        ended: ResponseEnded,
+        display: Display,
+        work: Work,
     ) -> None:
         """Remember the reasoning that was hidden or replaced in an answer, all reasoning that has
-        to come back whatever the client does, and which turns had none."""
+        to come back whatever the client does, and which turns had none. The work is that on the
+        answer."""
         await self.route_memory.summaries.share()
-        if self.owner is None:
+        if self.owner is None or self.route_memory.store is None:
             return
+        find = partial(self._find_originals, self.owner, recorded_turns, ended, display)
+        async for batch in in_turns(await work.run(lambda: list(find()))):
+            await asyncio.gather(*(self.route_memory.remember(*found) for found in batch))
+
+    def _find_originals(
+        self,
+        owner: ConversationOwner,
+        recorded_turns: Iterable[RecordedTurn],
+        ended: ResponseEnded,
+        display: Display,
+    ) -> Iterator[tuple[TurnPlace, Original | None]]:
+        """Yield what is to be remembered of an answer; None for a turn that had no reasoning."""
         altered = self.translated or display.restores or not display.show_raw
         prefix = self.prefix
-        async for batch in in_turns(recorded_turns):
-            remembering = []
-            for recorded in batch:
-                prefix = prefix.extended_by(recorded.turns_before)
-                copied = altered or display.native
-                if recorded.is_bare:
-                    remembering.append(
-                        self.route_memory.leave_trace(self.owner, recorded.turn, prefix)
-                    )
-                elif self._has_to_remember(recorded, ended, display, altered=copied):
-                    original = Original.from_reasoning(
-                        recorded.original, recorded.raw, altered=altered
-                    )
-                    remembering.append(
-                        self.route_memory.remember(self.owner, recorded.turn, prefix, original)
-                    )
-            await asyncio.gather(*remembering)
+        for recorded in recorded_turns:
+            prefix = prefix.extended_by(recorded.turns_before)
+            copied = altered or display.native
+            if recorded.is_bare:
+                if self.route_memory.restores:
+                    yield owner.place_of(recorded.turn, prefix), None
+            elif self._has_to_remember(recorded, ended, display, altered=copied):
+                original = Original.from_reasoning(recorded.original, recorded.raw, altered=altered)
+                yield owner.place_of(recorded.turn, prefix), original
 
     def _has_to_remember(
         self, recorded: RecordedTurn, ended: ResponseEnded, display: Display, *, altered: bool

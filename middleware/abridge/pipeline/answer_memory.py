@@ -103,7 +103,7 @@ class _AnswerToRemember:
     async def _remember(self, reader: Reader, ended: ResponseEnded, work: Work) -> None:
         try:
             recorded_turns = await work.run(reader.recorded_turns)
-            await self.memory.remember(recorded_turns, ended, self.display)
+            await self.memory.remember(recorded_turns, ended, self.display, work)
             if self.stands_in:
                 await note_maker(self.memory, recorded_turns)
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
