@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from abridge.http.asgi import find_write_at_once, send_whole
 from abridge.pipeline.client import HIGH_WATER
 from abridge.pipeline.refused_fields import request_trial
+from abridge.work import LIGHT_BYTES
 from tests.end_to_end.translation.turn import PATHS, answer
 from tests.support.asgi import Call, begin, say, start
+from tests.support.checker import check_chat
 from tests.support.deployments import build_app
 from tests.support.servers import until
 from tests.support.streams import THOUGHT, chat_stream, chunk
@@ -79,6 +81,14 @@ def test_the_client_gets_what_it_gets_by_awaited_sends(
     at_once = [data.draw(st.booleans()) for _ in pieces]
     expected = asyncio.run(exchange(api, pieces, [False] * len(pieces), stream=stream))
     assert asyncio.run(exchange(api, pieces, at_once, stream=stream)) == expected
+
+
+async def test_what_is_sent_while_a_large_frame_is_read_stays_after_it() -> None:
+    texts = ["a" * LIGHT_BYTES, "b", "c"]
+    large, *others = (chunk({"content": text}) for text in texts)
+    pieces = [chunk({"role": "assistant", "content": ""}), large[:-9], large[-9:], *others]
+    data = await exchange("chat", pieces, [False, False, True, True, True], stream=True)
+    assert check_chat(data).choices[0].text == "".join(texts)
 
 
 async def test_nothing_is_taken_at_once_while_too_much_waits_for_a_summary() -> None:

@@ -157,6 +157,7 @@ class Exchange:
             self._start = without_trailers(message)
             self._feed(b"")
         elif message["type"] == "http.response.body":
+            await self._summary_runner.wait_for_reading()
             is_last = not message.get("more_body", False)
             self._feed(message.get("body", b""), is_last=is_last)
             if is_last and self._answer is not None:

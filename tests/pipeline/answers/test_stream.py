@@ -12,10 +12,12 @@ from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.reader import ChatReader
 from abridge.core.events import Event
+from abridge.errors import UpstreamBroken
+from abridge.http.asgi import find_write_at_once
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.record import SHUTTING_DOWN
-from abridge.work import LIGHT_BYTES
-from tests.support.asgi import Call, begin
+from abridge.work import FEW_THINGS, LIGHT_BYTES
+from tests.support.asgi import Call, begin, start
 from tests.support.deployments import settings_for
 from tests.support.loop_turns import MANY_CALLS, counting_calls
 from tests.support.streams import completion, frame
@@ -49,6 +51,13 @@ def begin_call(path: str, *reads: bytes, **tables: Any) -> Call:
         registry=CollectorRegistry(),
     )
     return begin(app, path, BODY)
+
+
+def said(data: bytes) -> str:
+    """Return what the chunks of a stream say."""
+    chunks = [json.loads(line[6:]) for line in data.splitlines() if line.startswith(b"data: {")]
+    choices = [choice for chunk in chunks for choice in chunk.get("choices") or ()]
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
 async def longest_turn(path: str, *reads: bytes, **tables: Any) -> int:
@@ -96,18 +105,44 @@ async def test_no_turn_of_the_event_loop_is_long_for_many_choices() -> None:
     assert await longest_turn(CHAT, stream) < 2 * MANY_CALLS
 
 
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("tables", [{}, HIDDEN], ids=["shown", "hidden"])
+async def test_nor_for_many_frames_that_come_together(path: str, tables: dict[str, Any]) -> None:
+    calls = [
+        {"index": n, "id": f"call_{n}", "function": {"name": "look", "arguments": "{}"}}
+        for n in range(MANY_CALLS // 100)
+    ]
+    stream = b"".join(chunk(choice({"tool_calls": [call]})) for call in calls)
+    stream += chunk(choice({}, finish="tool_calls")) + DONE
+    assert await longest_turn(path, stream, **tables) < MANY_CALLS
+
+
+async def test_all_that_came_before_upstream_broke_off_arrives() -> None:
+    words = [f"{number} " for number in range(2 * FEW_THINGS)]
+    stream = b"".join(chunk(choice({"content": word})) for word in words)
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await start(send)
+        write_at_once = find_write_at_once(send)
+        assert write_at_once is not None
+        assert write_at_once(stream)
+        raise UpstreamBroken("It broke off.")
+
+    settings = settings_for(summary={"default": "auto"})
+    outer = AbridgeMiddleware(app, settings, registry=CollectorRegistry())
+    received = await begin(outer, CHAT, BODY).finish()
+    assert said(received.data) == "".join(words)
+    assert b"It broke off." in received.data
+
+
 async def test_what_comes_after_a_large_frame_stays_after_it() -> None:
     words = [f"{number} " for number in range(100)]
     large = "a" * (64 << 10)
     texts = [*words[:50], large, *words[50:]]
     stream = b"".join(chunk(choice({"content": text})) for text in texts)
     received = await begin_call(CHAT, stream + chunk(choice({}, finish="stop")) + DONE).finish()
-    shown = [
-        json.loads(line.removeprefix(b"data: "))["choices"][0]["delta"].get("content") or ""
-        for line in received.data.splitlines()
-        if line.startswith(b"data: {")
-    ]
-    assert "".join(shown) == "".join(texts)
+    assert said(received.data) == "".join(texts)
 
 
 async def test_a_request_that_is_cancelled_while_a_large_frame_is_read_does_not_wait_for_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers, media_type
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.work import Work, in_turns
+from abridge.work import FEW_THINGS, Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
 
@@ -35,6 +36,9 @@ COLON = ord(":")
 
 LARGE_FRAME = 32 << 10
 """Bytes beyond which a frame is read in the thread for work that takes long."""
+
+READ_AT_ONCE = 32
+"""Frames that are read in a few milliseconds, where none is like the one before it."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +59,7 @@ class StreamAnswer(Answer):
         self._decode = decode
         self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
+        self._is_read_beside = False  # the thread uses the reader
         self._wrote_nothing = False
         self._keep_alives = 0
         self._status = SummaryStatus() if context.plan.tells_status else None
@@ -86,28 +91,25 @@ class StreamAnswer(Answer):
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
-        elif len(frames) == 1 and len(frames[0]) <= LARGE_FRAME:
-            self._read_frames(frames)
-        elif max(map(len, frames), default=0) > LARGE_FRAME:
-            self._runner.read_in_turns(self._read_in_turns(frames))
         else:
-            self._read_frames(frames)
+            self._read(frames)
 
     async def end(self, error: ErrorDetail | None = None) -> None:
-        if error is not None and self._runner.stop_reading():
+        if error is not None and self._is_read_beside and self._runner.stop_reading():
             self._ended = True  # the thread may still use the reader
             self._runner.feed([ResponseEnded(None, None, ok=False, error=error)])
             self._close_when_done()
             return
         await self._runner.wait_for_reading()
+        if error is None and not self._ended:
+            frames = self._await_model(self._decoder.end())
+            self._read(frames + (self._take_unnamed("") if self._unnamed else []))
+            await self._runner.wait_for_reading()
         self._end(error)
 
     def _end(self, error: ErrorDetail | None) -> None:
         if self._ended:
             return
-        if error is None:
-            frames = self._await_model(self._decoder.end())
-            self._read_frames(frames + (self._take_unnamed("") if self._unnamed else []))
         self._ended = True
         self._runner.feed(self._last_events(error))
         self._close_when_done()
@@ -170,11 +172,19 @@ class StreamAnswer(Answer):
         frames, self._unnamed = self._unnamed, []
         return frames
 
-    def _read_frames(self, frames: list[bytes]) -> None:
-        """Read the frames that came together, and have their events sequenced."""
+    def _read(self, frames: list[bytes]) -> None:
+        """Read the frames that came together, in turns with others if that takes long."""
+        if (count := self._read_some(frames[:FEW_THINGS])) < len(frames):
+            self._runner.read_in_turns(self._read_in_turns(frames, count))
+
+    def _read_some(self, frames: list[bytes]) -> int:
+        """Read some of these frames, none of them large, and have their events sequenced; return
+        how many."""
         events: list[Event] = []
         place = 0
-        while place < len(frames) and not self._ended:
+        for _ in range(READ_AT_ONCE):
+            if place == len(frames) or len(frames[place]) > LARGE_FRAME or self._ended:
+                break
             if frames[place][0] == COLON and sse.frame_data(frames[place]) is None:
                 events, place = self._pass_comment(frames[place], events), place + 1
                 continue
@@ -187,20 +197,23 @@ class StreamAnswer(Answer):
             self._runner.feed(events)
         else:  # a keep-alive is due in the place of what does not reach the client
             self._wrote_nothing = True
+        return place
 
-    async def _read_in_turns(self, frames: list[bytes]) -> None:
-        """Read frames of which one is large: it may hold as many events as a whole stream. It is
-        read in the thread for such work, and its events are fed in turns."""
-        self._runner.feed(self._frames.release())
-        for frame in frames:
-            if self._ended:
-                break
-            if len(frame) <= LARGE_FRAME:
-                self._read_frames([frame])
+    async def _read_in_turns(self, frames: list[bytes], place: int) -> None:
+        """Read the frames from a place on, some at a time. A large one may hold as many events as a
+        whole stream: it is read in the thread for such work, and they are fed in turns."""
+        while place < len(frames) and not self._ended:
+            if len(frames[place]) <= LARGE_FRAME:
+                await asyncio.sleep(0)
+                place += self._read_some(frames[place : place + FEW_THINGS])
                 continue
-            events = await Work(heavy=True).run(self._read_large, frame)
+            self._runner.feed(self._frames.release())
+            self._is_read_beside = True
+            events = await Work(heavy=True).run(self._read_large, frames[place])
+            self._is_read_beside = False
             async for batch in in_turns(events):
                 self._runner.feed(batch)
+            place += 1
 
     def _read_large(self, frame: bytes) -> list[Event]:
         try:
