@@ -103,14 +103,15 @@ async def test_a_plain_request_names_its_address(monkeypatch: pytest.MonkeyPatch
     assert first.all(b"host") == [b"x"]
 
 
+@pytest.mark.parametrize("status", [b"200 Connection established", b"201 Created"])
 async def test_tls_goes_through_a_tunnel_and_the_proxy_sees_none_of_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, status: bytes
 ) -> None:
     upstream = Recorder()
     trusting = ssl.create_default_context(cafile=PEM)
     trusting.check_hostname = False  # it is localhost's
     async with listen(upstream, ssl=certificate()) as server:
-        tunnel = Tunnel(server)
+        tunnel = Tunnel(server, status)
         async with listen(tunnel) as proxy, transport(trusting) as outgoing:
             monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//anna:p%40ss@"))
             for _ in range(2):
@@ -184,14 +185,15 @@ def transport(tls: ssl.SSLContext | None = None) -> Transport:
 class Tunnel:
     """A proxy that connects to one server, whatever it is asked for."""
 
-    def __init__(self, server: Listener) -> None:
+    def __init__(self, server: Listener, status: bytes = b"200 OK") -> None:
         self._port = int(server.url.rpartition(":")[2])
+        self._status = status
         self.lines: list[bytes] = []
 
     async def __call__(self, peer: Peer) -> None:
         self.lines += await peer.head()
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        await peer.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await peer.send(b"HTTP/1.1 " + self._status + b"\r\n\r\n")
         there = asyncio.create_task(_copy(peer.reader, writer))
         try:
             await _copy(reader, peer.writer)

@@ -178,7 +178,7 @@ class ConnectionPool:
         data = "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
         connection.send_request(data, idle_timeout=self._connect_timeout, is_head=True)
         status = (await connection.read_head()).status
-        if status != 200:
+        if not httpx.codes.is_success(status):
             raise httpx.ConnectError(f"The proxy refuses to connect: {status}")
 
 
