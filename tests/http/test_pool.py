@@ -70,10 +70,12 @@ class Names:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
         self.addresses, self.asked = addresses, 0
+        self.options = dict[str, Any]()
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self)
 
     async def __call__(self, host: str, port: int, **options: Any) -> list[Any]:
         self.asked += 1
+        self.options = options
         await asyncio.sleep(0)
         if not self.addresses:
             raise socket.gaierror(socket.EAI_AGAIN, "later")
@@ -97,6 +99,14 @@ async def test_a_host_s_addresses_take_turns_and_are_looked_up_once(
     await clock.advance(LOOKUP_LIFETIME + 1)
     await first_addresses(pool, 1)
     assert names.asked == 2
+
+
+async def test_loopback_is_looked_up_where_no_other_address_is_of_its_family(
+    pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names(monkeypatch, "127.0.0.1")
+    await first_addresses(pool, 1)
+    assert not names.options.get("flags", 0) & socket.AI_ADDRCONFIG
 
 
 async def test_a_lookup_that_failed_is_tried_again(

@@ -166,8 +166,7 @@ class ConnectionPool:
 
     async def _ask(self, address: Address) -> deque[AddrInfoType]:
         host, port = address
-        flags = socket.AI_ADDRCONFIG
-        return deque(await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
+        return deque(await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
     async def _open_tunnel(
         self, connection: UpstreamConnection, address: Address, proxy: ForwardProxy
