@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -17,7 +19,7 @@ from abridge.http.transport import Transport
 from tests.http.requests import connections_in_use, get, send_request
 from tests.http.test_transport_defaults import PEM, certificate
 from tests.support.clock import Clock
-from tests.support.servers import HANG, Peer, listen, soon, until
+from tests.support.servers import HANG, Listener, Peer, Script, listen, soon, until
 
 
 async def serve(peer: Peer) -> None:
@@ -138,6 +140,40 @@ async def test_a_dot_after_a_name_is_none_of_its_certificate(
         Names(monkeypatch, "127.0.0.1")
         link = await pool.acquire(server.url.replace("127.0.0.1", host), None, fresh=False)
         assert link.transport.get_extra_info("peercert")
+        await pool.close()
+
+
+def have_addresses(
+    monkeypatch: pytest.MonkeyPatch, pool: ConnectionPool, *servers: Listener
+) -> None:
+    """Have every name resolve to these servers, whose ports differ."""
+    ports = [int(server.url.rpartition(":")[2]) for server in servers]
+    infos = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
+    monkeypatch.setattr(pool, "_ask", AsyncMock(side_effect=lambda _: deque(infos)))
+
+
+async def reset(peer: Peer) -> None:
+    peer.reset()
+
+
+async def answer_plainly(peer: Peer) -> None:
+    await peer.answer()
+    await peer.left()
+
+
+@pytest.mark.parametrize("fail", [reset, Peer.close, answer_plainly])
+async def test_another_address_is_tried_where_tls_fails(
+    monkeypatch: pytest.MonkeyPatch, fail: Script
+) -> None:
+    pool = ConnectionPool(ssl.create_default_context(cafile=PEM), HANG)
+    async with listen(fail) as broken, listen(serve, ssl=certificate()) as server:
+        have_addresses(monkeypatch, pool, server, broken)  # the second is tried first
+        await soon(pool.acquire("https://localhost", None, fresh=False))
+        await until(lambda: (broken.connections, server.connections) == (1, 1))
+        have_addresses(monkeypatch, pool, broken, broken)
+        with pytest.raises(httpx.ConnectError, match=r"\[.+\]"):
+            await soon(pool.acquire("https://another", None, fresh=False))
+        await until(lambda: broken.connections == 3)
         await pool.close()
 
 

@@ -140,7 +140,9 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set_result(None)
 
     async def start_tls(self, tls: ssl.SSLContext, host: str) -> None:
-        """Speak TLS with a host from now on."""
+        """Speak TLS with a host from now on. Raises OSError."""
+        if not self.is_open:
+            raise ConnectionResetError(CLOSED_MESSAGE)
         if not self._is_idle:  # a request has opened a tunnel
             self._become_idle()
         self._use_count = 0

@@ -15,7 +15,7 @@ from aiohappyeyeballs import AddrInfoType, start_connection
 from cachetools import TTLCache
 
 from abridge.caches import LOOKUPS
-from abridge.http.connections import UpstreamConnection
+from abridge.http.connections import CLOSED_MESSAGE, UpstreamConnection
 from abridge.http.forward_proxy import DEFAULT_PORTS, ForwardProxy
 
 KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
@@ -126,29 +126,33 @@ class ConnectionPool:
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
         except CONNECT_ERRORS as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or str(error) or CLOSED_MESSAGE
             raise httpx.ConnectError(f"Cannot connect to {origin} [{reason}]") from error
 
     async def _connect_to(self, origin: str, proxy: ForwardProxy | None) -> UpstreamConnection:
+        """Connect to an address where TLS works, if there is one."""
         address = _address(origin)
-        connection = await self._open_connection(address if proxy is None else _address(proxy.url))
-        if not origin.startswith("https:"):
-            return connection
-        try:
-            if proxy is not None:
-                await self._open_tunnel(connection, address, proxy)
-            await connection.start_tls(self._tls or _default_tls(), _certified_name(address[0]))
-        except BaseException:
-            connection.disconnect()
-            raise
-        return connection
+        found = await self._look_up(address if proxy is None else _address(proxy.url))
+        while True:
+            connection = await self._open_connection(found)
+            try:
+                if origin.startswith("https:"):
+                    if proxy is not None:
+                        await self._open_tunnel(connection, address, proxy)
+                    name = address[0].rstrip(".")  # certificates lack a dot at the end
+                    await connection.start_tls(self._tls or _default_tls(), name)
+            except BaseException as error:
+                connection.disconnect()
+                del found[0]
+                if not (found and isinstance(error, CONNECT_ERRORS)):
+                    raise
+            else:
+                return connection
 
-    async def _open_connection(self, address: Address) -> UpstreamConnection:
+    async def _open_connection(self, found: list[AddrInfoType]) -> UpstreamConnection:
         """Open one without TLS: as uvloop opens one with it, a failure closes the socket twice, and
         the second time may be another's."""
-        link = await start_connection(
-            await self._look_up(address), happy_eyeballs_delay=NEXT_ADDRESS, loop=self._loop
-        )
+        link = await start_connection(found, happy_eyeballs_delay=NEXT_ADDRESS, loop=self._loop)
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, connection = await self._loop.create_connection(
             lambda: UpstreamConnection(self._keep, self._forget), sock=link
@@ -184,11 +188,6 @@ class ConnectionPool:
 def _address(url: str) -> Address:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
-
-
-def _certified_name(host: str) -> str:
-    """Return a host's name as certificates have it: without the dot that no search path follows."""
-    return host.rstrip(".")
 
 
 @cache
