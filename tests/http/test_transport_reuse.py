@@ -125,6 +125,22 @@ async def test_no_retry_on_a_new_connection(transport: Transport, method: str) -
         assert server.connections == 1
 
 
+async def test_no_retry_if_the_transport_is_closed(transport: Transport) -> None:
+    async def work(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+        await peer.left()
+
+    async with listen(work, serve) as server:
+        await send_request(transport, post(server.url, b"a"))
+        call = asyncio.create_task(send_request(transport, post(server.url, b"b")))
+        await until(lambda: connections_in_use(transport) != [])
+        await transport.aclose()
+        with pytest.raises(httpx.ReadError):
+            await soon(call)
+        assert server.connections == 1
+
+
 async def test_no_retry_if_upstream_was_silent(clock: Clock) -> None:
     async def fall_silent(peer: Peer) -> None:
         await serve_once(peer)

@@ -75,9 +75,12 @@ class ResponseParser:
 
     def end(self, error: Exception | None) -> None:
         """Note that the connection is gone, by an error or not."""
-        if self.head is None:
-            lost = httpx.RemoteProtocolError(UNREADABLE) if error is None else _lost(error)
+        if self.head is None and error is not None:
+            lost = httpx.ReadError(str(error))
+            lost.__cause__ = error
             self.fail(lost)
+        elif self.head is None:
+            self.fail(httpx.RemoteProtocolError(UNREADABLE))
         elif error is None and self.head.is_unframed:
             self.is_complete = True
         self.fail(httpx.RemoteProtocolError("The response was cut short."))
@@ -131,9 +134,3 @@ class ResponseParser:
     def on_message_complete(self) -> None:
         if self.head is not None:
             self.is_complete = True
-
-
-def _lost(error: Exception) -> httpx.ReadError:
-    lost = httpx.ReadError(str(error))
-    lost.__cause__ = error
-    return lost

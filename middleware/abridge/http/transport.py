@@ -8,7 +8,7 @@ connections are kept, in one pool for each event loop, made on first use.
 Upstream may have closed a pooled connection while it was idle. The request is then sent a second
 time, on a new connection, provided that no byte of a response came, that its body is at hand as
 bytes, and that the connection ended soon: one that ends later was open, and upstream may have
-worked on the request until then.
+worked on the request until then. One that was closed here was open, too.
 
 Errors are httpx's own: ConnectError, ConnectTimeout, ReadTimeout (before the headers or in the
 body), ReadError, RemoteProtocolError, and LocalProtocolError for an invalid request.
@@ -132,7 +132,8 @@ class Transport(httpx.AsyncBaseTransport):
         try:
             return await self._send(connection, request, data)
         except (httpx.ReadError, httpx.RemoteProtocolError):
-            is_stale = connection.is_reused and loop.time() - sent_at < STALE_SECONDS
+            ended_soon = loop.time() - sent_at < STALE_SECONDS
+            is_stale = connection.is_reused and ended_soon and loop in self._pools
             if connection.has_received or not is_stale or not isinstance(request.body, bytes):
                 raise
         connection = await self._acquire(request.origin, proxy, fresh=True)
