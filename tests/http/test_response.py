@@ -133,6 +133,16 @@ def test_an_end_of_the_connection_is_one_of_the_body_only_if_nothing_else_is(
     assert not parser.is_reusable
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_an_end_after_an_error_is_not_one_of_the_body(*, is_cut: bool) -> None:
+    parser = parse(OK + b"\r\nab")
+    if is_cut:
+        parser.fail(httpx.ReadError("cut here"))
+    parser.end(None)
+    assert parser.is_complete is not is_cut
+    assert str(parser.failure) == ("cut here" if is_cut else "None")
+
+
 def test_what_comes_after_an_error_is_not_taken_for_the_first_reason() -> None:
     parser = parse(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")
     parser.end(None)

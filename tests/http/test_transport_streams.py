@@ -231,6 +231,23 @@ async def test_closing_unread_is_noticed_upstream(transport: Transport) -> None:
         await soon(noticed.wait())
 
 
+@pytest.mark.parametrize("framing", [b"content-length: 9\r\n\r\n", b"\r\n"])
+async def test_what_the_transport_cuts_while_nobody_reads_is_not_whole(
+    transport: Transport, framing: bytes
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n" + framing + b"half")
+        await peer.left()
+
+    async with listen(script) as server:
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
+        assert await soon(anext(body)) == b"half"
+        await transport.aclose()
+        with pytest.raises(httpx.ReadError):
+            await soon(anext(body))
+
+
 async def test_closing_ends_a_read_that_waits(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()

@@ -81,7 +81,7 @@ class ResponseParser:
             self.fail(lost)
         elif self.head is None:
             self.fail(httpx.RemoteProtocolError(UNREADABLE))
-        elif error is None and self.head.is_unframed:
+        elif error is None and self.failure is None and self.head.is_unframed:
             self.is_complete = True
         self.fail(httpx.RemoteProtocolError("The response was cut short."))
 
