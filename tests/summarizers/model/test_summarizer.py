@@ -244,7 +244,7 @@ async def test_fields_the_model_rejects_are_not_sent(model: str, asked_for: floa
 
 async def test_the_key_is_in_no_representation() -> None:
     summarizer = summarizer_for(Upstream(Stream()), key="sk-secret")
-    assert "sk-secret" not in repr(vars(summarizer))
+    assert "sk-secret" not in repr(summarizer)
 
 
 # The response

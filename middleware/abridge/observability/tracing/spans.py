@@ -216,7 +216,7 @@ class TracingTransport(httpx.AsyncBaseTransport):
         await self._transport.aclose()
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class TracedApp:
     """Wraps an application so that each call gets a span.
 

@@ -43,7 +43,7 @@ REQUEST_HEADERS = {
 """`x-abridge-call` marks a request made by Abridge, which the middleware never engages on."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class ModelSummarizer:
     """Calls a model. See the `Summarizer` protocol.
 
