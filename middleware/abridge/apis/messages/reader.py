@@ -273,8 +273,6 @@ class MessagesReader:
         reason = string(message.get("stop_reason"))
         self.faults += not reason
         events += self._finish(reason)
-        for event in events:
-            event.frame = None
         usage, error = read_usage(self._usage), self._failure
         self._ended = True
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]

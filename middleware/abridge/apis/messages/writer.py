@@ -22,9 +22,9 @@ from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
-from abridge.apis.messages.blocks import LANE, Block, beside_text, complete_call
+from abridge.apis.messages.blocks import Block, beside_text
 from abridge.apis.messages.errors import error_body
-from abridge.apis.messages.history import MARK, STATE_KEYS
+from abridge.apis.messages.history import MARK
 from abridge.apis.messages.reader import complete_start
 from abridge.apis.messages.reasoning import PROGRESS_FIELD, ThinkingProgress
 from abridge.apis.messages.shapes import show_reasoning
@@ -43,7 +43,6 @@ from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
-    NO_SUMMARY,
     PART_SEPARATOR,
     Beside,
     CitationDelta,
@@ -52,7 +51,6 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     FinishReason,
-    ItemSummary,
     NativeSummary,
     PartEnded,
     PartStarted,
@@ -326,34 +324,22 @@ class MessageContent:
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            frame = self._show_redacted(event.frame, event.part)
-            self._blocks.start_in(attribute_frame(frame, event), event)
+            frame = attribute_frame(self._show_redacted(event.frame, event.part), event)
+            self._blocks.start_in(frame, event)
         elif is_text:
             self._blocks.start({"type": "text", "text": ""})
 
     def _show_redacted(self, frame: bytes, part: Part | None) -> bytes:
-        """Return the frame that starts a block; of redacted thinking, with what may be shown."""
+        """Return the frame that starts a block; of redacted thinking, with what may be shown: its
+        state is sealed, if that is withheld."""
         if not (self._display.hides_raw and isinstance(part, Block) and part.kind == "redacted"):
             return frame
-        block = self.show(part.content_block)
-        return change_frame(frame, lambda start: {**start, "content_block": block}) or frame
-
-    def show(self, block: Json) -> Json:
-        """Return a block of upstream's as the client is shown it: its state is sealed, if that is
-        withheld."""
-        shown, key = self.show_known(block), STATE_KEYS.get(string(block.get("type")))
-        if key is None or key in shown or key not in block:
-            return shown
-        state = self.sealing.sign([block])
-        is_raw = state == UNSEALED and self._display.show_raw and bool(block.get("thinking"))
-        return {**shown, key: UNSEALED_RAW if is_raw else state}
-
-    def show_known(self, block: Json) -> Json:
-        """Return what is understood of a block, without state that is withheld."""
-        display = self._display
-        if not display.hides_raw:
-            return block
-        return show_reasoning(block, DropCount(display.echoed, trusts_state=display.trusts_state))
+        given, display = part.content_block, self._display
+        drops = DropCount(display.echoed, trusts_state=display.trusts_state)
+        shown = show_reasoning(given, drops)
+        if "data" in given and "data" not in shown:
+            shown = {**shown, "data": self.sealing.sign([given])}
+        return change_frame(frame, lambda start: {**start, "content_block": shown}) or frame
 
     def _write_text(self, event: ContentDelta, text: str) -> None:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
@@ -744,8 +730,7 @@ class MessagesWriter:
         self._content = MessageContent(display, {}, MAX_SEALED_CHARS, mint_id, given=True)
         self._first_usage: Json = {}
         self._has_failed = False
-        self._parts: list[Part] = []  # of a whole message
-        self._attributions: dict[Part, Attribution] = {}
+        self._whole = MessageAccumulator()
 
     def write(self, event: Event) -> bytes:
         frame = event.frame
@@ -770,23 +755,21 @@ class MessagesWriter:
         return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
-        part = event.part
-        if part is not None and (not self._parts or self._parts[-1] is not part):
-            self._parts.append(part)
-        if part is not None and event.extra is not None:
-            self._attributions[part] = event.extra
+        if event.part is not None or event.frame is None:
+            for said in self._content.write(event):
+                self._whole.add(said)
 
     def write_whole(self, end: ResponseEnded) -> bytes:
-        message = None
-        if end.ok and not self._is_unchanged(end):
-            message = parse_object(end.frame or b"", loads_exact)
-        if message is None:
+        """Write upstream's message with the content that its stream would have had."""
+        given = parse_object(end.frame or b"", loads_exact) if end.ok else None
+        if given is None:
             return end.frame or b""
-        message["content"] = [block for part in self._parts for block in self._show(part, end)]
+        message = {**given, "content": self._whole.message["content"]}
         if end.share is not None:
             usage, merged = message.get("usage"), self._display.merge_usage
             message["usage"] = add_share(usage, end.share, merged=merged)
-        return _encode_whole(message, end)
+        is_same = message == given and end.error is None
+        return end.frame or b"" if is_same else _encode_whole(message, end)
 
     # The message around its content
 
@@ -825,66 +808,6 @@ class MessagesWriter:
         ErrorReported: _show_error,
         ResponseEnded: _show_end,
     }
-
-    # A whole message
-
-    def _is_unchanged(self, end: ResponseEnded) -> bool:
-        has_summaries = any(one.parts or one.error for one in end.summaries.values())
-        is_shown = self._display.show_raw and not self._display.hides_raw
-        is_same = all(map(self._is_as_given, self._parts))
-        keeps_end = end.share is None and end.error is None
-        return is_shown and is_same and keeps_end and not has_summaries
-
-    def _is_as_given(self, part: Part) -> bool:
-        if not isinstance(part, Block) or _is_changed(part):
-            return False
-        given = part.content_block
-        return attribute_block(given, self._attributions.get(part)) == given
-
-    def _show(self, part: Part, end: ResponseEnded) -> Iterator[Json]:
-        """Show a block as a stream would add up."""
-        if isinstance(part, Block):
-            if part.type == "tool_use":
-                self._content.sealing.note_call(string(part.content_block.get("id")))
-            block = attribute_block(_shown_block(part), self._attributions.get(part))
-        else:
-            field = "text" if part.kind == "text" else "thinking"
-            block = {"type": field, field: part.shown_text}
-            block |= {"signature": ""} if field == "thinking" else {}
-        if part.kind == "reasoning":
-            summary = end.summaries.get((LANE, part.number), NO_SUMMARY)
-            yield from self._show_thinking(block, summary)
-        else:
-            yield self._content.show(block)
-
-    def _show_thinking(self, block: Json, summary: ItemSummary) -> Iterator[Json]:
-        text, content = PART_SEPARATOR.join(summary.parts), self._content
-        marks, sealing = error_field(summary.error), content.sealing
-        if self._display.show_raw:
-            shown = content.show(block)
-            yield shown if text else {**shown, **marks}
-            if text:
-                yield {**THINKING, "thinking": text, "signature": sealing.sign([]), **marks}
-        elif text or block.get("thinking"):
-            shown = content.show_known(block)
-            yield {**shown, "thinking": text, "signature": sealing.sign([block]), **marks}
-        else:
-            yield {**content.show(block), **marks}
-
-
-def _is_changed(part: Part) -> bool:
-    return part.shown is not None and part.shown_text != part.said_text
-
-
-def _shown_block(part: Block) -> Json:
-    """Return a block of upstream's with what the stages left of its text."""
-    block = complete_call(part.content_block)
-    if not _is_changed(part):
-        return block
-    if part.kind == "call":
-        shown = part.shown_text.encode(errors="surrogatepass")
-        return {**block, "input": as_object(parse_object(shown, loads_exact))}
-    return {**block, "text": part.shown_text}
 
 
 def _encode_whole(message: Json, end: ResponseEnded) -> bytes:
@@ -927,8 +850,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
-        for wire_event in self._translate(event):
-            self._whole.add(*wire_event)
+        for said in self._translate(event):
+            self._whole.add(said)
 
     def write_whole(self, end: ResponseEnded) -> bytes:
         """Write the whole message, also of an answer that is to fail with it."""
@@ -985,10 +908,11 @@ class MessageAccumulator:
     """Add up the events of a stream to the whole message, as Anthropic's clients do."""
 
     def __init__(self) -> None:
-        self.message: Json = {}
+        self.message: Json = {"content": []}
         self._texts: dict[str, StringIO] = {}  # of the open block, by the field of a delta
 
-    def add(self, event_type: str, fields: Json) -> None:
+    def add(self, event: WireEvent) -> None:
+        event_type, fields = _read_frame(event) if isinstance(event, bytes) else event
         match event_type:
             case "message_start":
                 self.message = {**fields["message"], "content": []}
@@ -1018,7 +942,14 @@ class MessageAccumulator:
         self.message["content"][-1] |= {**texts, **error}
 
 
-def _read_input(arguments: str) -> Json:
-    """Return a call's input, which has to be an object."""
-    given = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return wrap_invalid(arguments) if given is None else given
+def _read_frame(frame: bytes) -> tuple[str, Json]:
+    fields = parse_frame(frame)
+    return string(fields.pop("type", "")), fields
+
+
+def _read_input(arguments: str) -> Any:
+    """Return a call's input: an object, unless upstream's is none."""
+    try:
+        return loads_exact(arguments.encode(errors="surrogatepass"))
+    except (ValueError, RecursionError):
+        return wrap_invalid(arguments)
