@@ -38,6 +38,7 @@ from abridge.apis.responses.reasoning import (
     LANE,
     is_reasoning,
     rename_raw_summary,
+    rename_raw_summary_in_response,
     summary_parts,
     summary_text,
 )
@@ -195,6 +196,23 @@ def is_reasoning_content(event: Json) -> bool:
         REASONING.delta_type,
         REASONING.done_type,
     )
+
+
+def rename_raw_summary_in_event(event: Json, part_type: str = "reasoning_text") -> Json:
+    """Return the event with raw reasoning that it calls a summary as reasoning."""
+    event = dict(event)
+    stage = SUMMARY_STAGES.get(string(event.get("type")))
+    if stage is not None:
+        event["type"] = REASONING.build_event(stage, "")[0]
+        event["content_index"] = event.pop("summary_index", 0)
+    part = event.get("part")
+    if isinstance(part, dict) and (stage is not None or part.get("type") == "summary_text"):
+        event["part"] = {**part, "type": "reasoning_text"}
+    if "item" in event:
+        event["item"] = rename_raw_summary(event["item"], part_type)
+    if isinstance(event.get("response"), dict):
+        event["response"] = rename_raw_summary_in_response(event["response"], part_type)
+    return event
 
 
 def says_anything(event: Json) -> bool:

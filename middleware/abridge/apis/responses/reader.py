@@ -84,6 +84,7 @@ from abridge.apis.responses.items import (
     event_text,
     is_reasoning_content,
     mint_item_id,
+    rename_raw_summary_in_event,
     says_anything,
     without_content,
 )
@@ -91,12 +92,10 @@ from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
     LANE,
     REASONING_PREFIX,
-    SUMMARY_PART_ADDED,
     is_opaque,
     is_raw_summary,
     is_reasoning,
     raw_text,
-    rename_raw_summary_in_event,
     rename_raw_summary_in_response,
     summary_is_raw,
     summary_text,
@@ -734,7 +733,7 @@ class ItemReader:
         if item is None or not item.is_open:
             return self._output.count_fault()
         event, frame = item.address(event, frame)
-        if event["type"] == SUMMARY_PART_ADDED or item.native.has_begun:
+        if SUMMARY_STAGES[event["type"]] == "added" or item.native.has_begun:
             return [*self._release_held(item), *self._read_native(item, event, frame)]
         if not self._output.reserve(self._output.frame_size):
             return self._output.count_fault()

@@ -38,14 +38,6 @@ LANE = 0
 REASONING_PREFIX = "response.reasoning"
 """Begins the types of events about reasoning."""
 
-SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
-
-SUMMARY_TEXT_DELTA = "response.reasoning_summary_text.delta"
-
-SUMMARY_TEXT_DONE = "response.reasoning_summary_text.done"
-
-SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
-
 SHOWN_ITEM = fields(
     names="id type status",
     summary=each(by_type({"summary_text": fields(names="type", text=streamed_text)})),
@@ -162,30 +154,6 @@ def summary_is_raw(profile: Profile, display: Display) -> bool:
     and, where raw reasoning is hidden, all that nobody vouches for."""
     is_doubtful = display.hides_raw and not profile.makes_summaries
     return profile.summary_is_raw or display.replaces_native or is_doubtful
-
-
-_RAW_EVENT_TYPES = {
-    SUMMARY_PART_ADDED: "response.content_part.added",
-    SUMMARY_TEXT_DELTA: "response.reasoning_text.delta",
-    SUMMARY_TEXT_DONE: "response.reasoning_text.done",
-    SUMMARY_PART_DONE: "response.content_part.done",
-}
-
-
-def rename_raw_summary_in_event(event: Json, part_type: str = "reasoning_text") -> Json:
-    event = dict(event)
-    is_summary = string(event.get("type")) in _RAW_EVENT_TYPES
-    if is_summary:
-        event["type"] = _RAW_EVENT_TYPES[event["type"]]
-        event["content_index"] = event.pop("summary_index", 0)
-    part = event.get("part")
-    if isinstance(part, dict) and (is_summary or part.get("type") == "summary_text"):
-        event["part"] = {**part, "type": "reasoning_text"}
-    if "item" in event:
-        event["item"] = rename_raw_summary(event["item"], part_type)
-    if isinstance(event.get("response"), dict):
-        event["response"] = rename_raw_summary_in_response(event["response"], part_type)
-    return event
 
 
 def rename_raw_summary_in_response(
