@@ -88,6 +88,17 @@ class GoogleConversation(ABC):
     def _sign_current_turn(self) -> None:
         """See to it that no call in the current turn is without a signature."""
 
+    @abstractmethod
+    def _write_text(self, text: str) -> Json: ...
+
+    @abstractmethod
+    def _write_medium(self, medium: Medium) -> Json: ...
+
+    @abstractmethod
+    def _write_result(self, output: ToolOutputPart, text: str, media: list[Json]) -> list[Json]:
+        """Write the result of a call: its text, and its images and files, which follow it unless
+        the model takes them inside."""
+
     def _prepare(self, message: Message) -> Message:
         return message
 
@@ -120,12 +131,20 @@ class GoogleConversation(ABC):
         if part.text.strip() or part.state:
             self._translated.leave_out(part.param or self._param, FOREIGN_REASONING)
 
-    def _read_medium(self, part: ImagePart | FilePart | AudioPart) -> Medium | None:
-        """Read a medium; one that nobody could get is reported."""
-        medium = read_medium(part)
-        if medium is None:
+    def _write(self, part: MessagePart) -> list[Json]:
+        """Write a part, unless it is blank. A medium that nobody could get is reported."""
+        if isinstance(part, TextPart | RefusalPart):
+            return [self._write_text(part.text)] if part.text else []
+        if isinstance(part, ToolOutputPart):
+            text = "\n".join(inner.text for inner in part.parts if isinstance(inner, TextPart))
+            others = [inner for inner in part.parts if not isinstance(inner, TextPart)]
+            media = [said for inner in others for said in self._write(inner)]
+            return self._write_result(part, text, media)
+        if isinstance(part, ImagePart | FilePart | AudioPart):
+            if (medium := read_medium(part)) is not None:
+                return [self._write_medium(medium)]
             self._translated.unsupported.append(unsupported_part(part))
-        return medium
+        return []
 
 
 class GeminiConversationBuilder(GoogleConversation):
@@ -179,24 +198,16 @@ class GeminiConversationBuilder(GoogleConversation):
     def _write_call(self, call: ToolCallPart) -> Json:
         return {**_write_id(call.id), "name": call.name, "args": parse_arguments(call, "arguments")}
 
-    def _write(self, part: MessagePart) -> Iterator[Json]:
-        """Write a part, unless it is blank."""
-        if isinstance(part, TextPart | RefusalPart):
-            if part.text:
-                yield {"text": part.text}
-        elif isinstance(part, ToolOutputPart):
-            yield from self._write_result(part)
-        elif isinstance(part, ImagePart | FilePart | AudioPart):
-            medium = self._read_medium(part)
-            if medium is not None:
-                yield _write_medium(medium)
+    def _write_text(self, text: str) -> Json:
+        return {"text": text}
 
-    def _write_result(self, output: ToolOutputPart) -> Iterator[Json]:
-        """Write the result of a call. Images and files follow it, unless the model takes them
-        inside."""
-        text = "\n".join(part.text for part in output.parts if isinstance(part, TextPart))
-        others = [part for part in output.parts if not isinstance(part, TextPart)]
-        media = [each for part in others for each in self._write(part)]
+    def _write_medium(self, medium: Medium) -> Json:
+        if medium.data:
+            return {"inlineData": {"mimeType": medium.type, "data": medium.data}}
+        kind = {"mimeType": medium.type} if medium.type else {}
+        return {"fileData": {"fileUri": medium.uri, **kind}}
+
+    def _write_result(self, output: ToolOutputPart, text: str, media: list[Json]) -> list[Json]:
         result: Json = {
             **_write_id(output.call_id),
             "name": self._name_of(output),
@@ -204,8 +215,7 @@ class GeminiConversationBuilder(GoogleConversation):
         }
         if media and self._capabilities.media_in_results:
             result["parts"], media = media, []
-        yield {"functionResponse": result}
-        yield from media
+        return [{"functionResponse": result}, *media]
 
 
 def _with_text_state_first(message: Message) -> Message:
@@ -270,10 +280,3 @@ def _read_data(data: str, kind: str | None = None) -> Medium | None:
 
 def _with_bytes(kind: str, data: str) -> Medium | None:
     return Medium(kind, data) if kind and data else None
-
-
-def _write_medium(medium: Medium) -> Json:
-    if medium.data:
-        return {"inlineData": {"mimeType": medium.type, "data": medium.data}}
-    kind = {"mimeType": medium.type} if medium.type else {}
-    return {"fileData": {"fileUri": medium.uri, **kind}}

@@ -9,17 +9,7 @@ from abridge.apis.gemini.messages import GoogleConversation, Medium
 from abridge.apis.interactions.reasoning import MODEL_STEPS, place_of, read_state, with_signature
 from abridge.apis.tools import parse_arguments
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    AudioPart,
-    FilePart,
-    ImagePart,
-    MessagePart,
-    ReasoningPart,
-    RefusalPart,
-    TextPart,
-    ToolCallPart,
-    ToolOutputPart,
-)
+from abridge.core.model_request import MessagePart, ReasoningPart, ToolCallPart, ToolOutputPart
 
 MEDIA_TYPES = ("image", "audio", "video")
 """The types of contents that are the first half of their media types; any other is a document."""
@@ -73,36 +63,28 @@ class InteractionsConversationBuilder(GoogleConversation):
             self.contents.append({"type": "model_output", "content": content})
 
     def _ask(self, parts: Sequence[MessagePart]) -> None:
-        content = list[Json]()
-        for part in parts:
-            if isinstance(part, ToolOutputPart):
-                content += self._write_result(part)
-            else:
-                content += self._write(part)
-        if content:
+        if content := [each for part in parts for each in self._write(part)]:
             self.contents.append({"type": "user_input", "content": content})
 
-    def _write(self, part: MessagePart) -> list[Json]:
-        """Write a part, unless it is blank."""
-        if isinstance(part, TextPart | RefusalPart):
-            return [{"type": "text", "text": part.text}] if part.text else []
-        if isinstance(part, ImagePart | FilePart | AudioPart):
-            medium = self._read_medium(part)
-            return [] if medium is None else [_write_medium(medium)]
-        return []
+    def _write_text(self, text: str) -> Json:
+        return {"type": "text", "text": text}
+
+    def _write_medium(self, medium: Medium) -> Json:
+        kind = medium.type.partition("/")[0]
+        return {
+            "type": kind if kind in MEDIA_TYPES else "document",
+            **({"data": medium.data} if medium.data else {"uri": medium.uri}),
+            **({"mime_type": medium.type} if medium.type else {}),
+        }
 
     def _write_call(self, call: ToolCallPart) -> Json:
         arguments = parse_arguments(call, "arguments")
         return {"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments}
 
-    def _write_result(self, output: ToolOutputPart) -> list[Json]:
-        """Write the result of a call; return the images and files that have to follow it, since the
-        model does not take them inside."""
-        text = "\n".join(part.text for part in output.parts if isinstance(part, TextPart))
-        others = [part for part in output.parts if not isinstance(part, TextPart)]
-        media = [each for part in others for each in self._write(part)]
+    def _write_result(self, output: ToolOutputPart, text: str, media: list[Json]) -> list[Json]:
+        """See `GoogleConversation`. It is a step; what follows it is not."""
         inside = media if self._capabilities.media_in_results else []
-        texts = [{"type": "text", "text": text}] if text else []
+        texts = [self._write_text(text)] if text else []
         self.contents.append(
             {
                 "type": "function_result",
@@ -119,12 +101,3 @@ def _write_thought(state: tuple[int, str], text: str) -> Json:
     _, signature = state
     summary = {"summary": [{"type": "text", "text": text}]} if text.strip() else {}
     return {"type": "thought", "signature": signature, **summary}
-
-
-def _write_medium(medium: Medium) -> Json:
-    kind = medium.type.partition("/")[0]
-    return {
-        "type": kind if kind in MEDIA_TYPES else "document",
-        **({"data": medium.data} if medium.data else {"uri": medium.uri}),
-        **({"mime_type": medium.type} if medium.type else {}),
-    }
