@@ -27,7 +27,6 @@ from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.history import MARK
 from abridge.apis.messages.reader import complete_start
 from abridge.apis.messages.reasoning import PROGRESS_FIELD, ThinkingProgress
-from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.messages.tools import (
     client_call_id,
     escape_halves,
@@ -36,10 +35,9 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import CallIds, MintId, mint_id
-from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
-from abridge.core.answer import Attribution, Part
+from abridge.core.answer import Attribution
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
@@ -324,22 +322,26 @@ class MessageContent:
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            frame = attribute_frame(self._show_redacted(event.frame, event.part), event)
-            self._blocks.start_in(frame, event)
+            self._blocks.start_in(self._show_start(event.frame, event), event)
         elif is_text:
             self._blocks.start({"type": "text", "text": ""})
 
-    def _show_redacted(self, frame: bytes, part: Part | None) -> bytes:
-        """Return the frame that starts a block; of redacted thinking, with what may be shown: its
-        state is sealed, if that is withheld."""
-        if not (self._display.hides_raw and isinstance(part, Block) and part.kind == "redacted"):
+    def _show_start(self, frame: bytes, event: Event) -> bytes:
+        """Return the frame that starts a block: of a call with its attribution, of redacted
+        thinking whose state is withheld with that sealed."""
+        part, hides_raw = event.part, self._display.hides_raw
+        is_sealed = hides_raw and part is not None and part.kind == "redacted"
+        given = part.content_block if is_sealed and isinstance(part, Block) else {}
+        if event.extra is None and "data" not in given:
             return frame
-        given, display = part.content_block, self._display
-        drops = DropCount(display.echoed, trusts_state=display.trusts_state)
-        shown = show_reasoning(given, drops)
-        if "data" in given and "data" not in shown:
-            shown = {**shown, "data": self.sealing.sign([given])}
-        return change_frame(frame, lambda start: {**start, "content_block": shown}) or frame
+        start = parse_frame(frame)
+        block = as_object(start.get("content_block"))
+        shown = attribute_block(block, event.extra)
+        if "data" in given and "data" not in block:
+            shown = {**block, "data": self.sealing.sign([given])}
+        if shown == block:
+            return frame
+        return encode_event("content_block_start", {**start, "content_block": shown})
 
     def _write_text(self, event: ContentDelta, text: str) -> None:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
@@ -391,7 +393,7 @@ class MessageContent:
         if event.id:
             self.sealing.note_call(event.id)
         self._stop_block()
-        self._blocks.start_in(attribute_frame(frame, event), event)
+        self._blocks.start_in(self._show_start(frame, event), event)
 
     def _stop_block(self, frame: bytes | None = None) -> None:
         call, self._call, self._text = self._call, None, None
@@ -423,18 +425,6 @@ def attribute_block(block: Json, attribution: Attribution | None) -> Json:
     if attribution is None:
         return block
     return attribute_call(block, attribution, string(block.get("id")))
-
-
-def attribute_frame(frame: bytes, event: Event) -> bytes:
-    """Return the frame that starts a block, of a call with its attribution."""
-    if event.extra is None:
-        return frame
-    start = parse_frame(frame)
-    block = as_object(start.get("content_block"))
-    attributed = attribute_block(block, event.extra)
-    if attributed == block:
-        return frame
-    return encode_event("content_block_start", {**start, "content_block": attributed})
 
 
 class CallContent:
