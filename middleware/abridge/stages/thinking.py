@@ -49,8 +49,8 @@ from abridge.stages.hidden_thinking import (
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
 MAX_HELD = MAX_LEADING_BLANKS + 64
-"""Events that wait for a message's start. A tag and the blank before it have no more characters:
-more events than that hold no text."""
+"""Events that wait for a message's start, or with text that may yet become a block. A tag and the
+blank before it have no more characters: more events than that hold no text."""
 
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
 

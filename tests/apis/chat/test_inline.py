@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.chat.texts import MAX_HELD_DELTAS
+from abridge.stages.thinking import MAX_HELD
 from tests.support.checker import check_chat
 from tests.support.pipeline import chat
 from tests.support.streams import CHAT_USAGE, DONE, call, chunk, frame
@@ -230,7 +230,7 @@ def test_deltas_without_text_are_not_held_back_for_ever() -> None:
     driven = chat()
     driven.frame(ROLE)
     driven.frame(chunk({"content": "<"}))
-    for number in range(MAX_HELD_DELTAS):
+    for number in range(MAX_HELD):
         assert b'"<"' not in driven.out
         driven.frame(chunk({"role": "assistant", "token_id": number}))
     driven.frame(chunk({"role": "assistant", "token_id": -1}))
@@ -238,5 +238,5 @@ def test_deltas_without_text_are_not_held_back_for_ever() -> None:
     out = driven.stream(b"".join([chunk({"content": "3"}), *STOP]))
     deltas = [choice["delta"] for choice in choices(out)]
     read = [delta["token_id"] for delta in deltas if "token_id" in delta]
-    assert read == [*range(MAX_HELD_DELTAS), -1]
+    assert read == [*range(MAX_HELD), -1]
     assert [delta["content"] for delta in deltas if delta.get("content")] == ["<", "3"]

@@ -34,12 +34,8 @@ from abridge.stages.hidden_thinking import (
     ThinkingFilter,
     visible_text,
 )
-from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike, may_have_tags
-from abridge.stages.thinking import Accepts, accept_any
-
-MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
-"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
-more characters: deltas beyond that hold no text."""
+from abridge.stages.tags import TagPiece, TagSplitter, join_alike, may_have_tags
+from abridge.stages.thinking import MAX_HELD, Accepts, accept_any
 
 BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
 """Why a choice finishes that broke off: OpenRouter's, vLLM's and SGLang's words."""
@@ -188,7 +184,7 @@ class ChoiceTexts:
         if found is not None and (found.text.strip() if self._hides_raw else found.text):
             self._has_field, released = True, self._content.note_reasoning()
         interrupted = any(map(delta.get, _INTERRUPTING_FIELDS))
-        ends = is_last or interrupted or len(self._held) >= MAX_HELD_DELTAS
+        ends = is_last or interrupted or len(self._held) >= MAX_HELD
         pieces: Sequence[tuple[str, Any]]
         if isinstance(content, list):
             pieces = self._split_list(content, released, is_last=is_last, ends=ends)
