@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -40,14 +40,14 @@ class StagedReader:
 
     def __init__(
         self,
-        reader: ReaderOfParts,
+        new_reader: Callable[[Display, int], ReaderOfParts],
         profile: Profile,
         display: Display,
         limit: int,
         *,
         alternating: bool,
     ) -> None:
-        self._reader = reader
+        self._reader = new_reader(display, limit)
         self._tells_bounds = not alternating
         items = count(-1, -1)
         self._order = Order(limit, items, alternating=alternating)

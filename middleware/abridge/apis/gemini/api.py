@@ -6,8 +6,9 @@ path, and the method says whether the answer streams (ai.google.dev: api/generat
 
 from __future__ import annotations
 
+from functools import partial
+
 from abridge.apis.api import UpstreamApi
-from abridge.apis.display import Display
 from abridge.apis.gemini.errors import read_error
 from abridge.apis.gemini.history import GeminiHistory
 from abridge.apis.gemini.reader import GeminiReader
@@ -15,20 +16,13 @@ from abridge.apis.gemini.request import write_request
 from abridge.apis.json import objects, string
 from abridge.apis.staged import StagedReader
 from abridge.core.conversation import Json
-from abridge.providers.profile import Profile
-
-
-def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
-    reader = GeminiReader(display, limit)
-    return StagedReader(reader, profile, display, limit, alternating=True)
-
 
 GEMINI = UpstreamApi(
     name="gemini",
     title="Gemini",
     path="/models/{model}:generateContent?alt=json",
     stream_path="/models/{model}:streamGenerateContent?alt=sse",
-    translating_reader=_make_reader,
+    translating_reader=partial(StagedReader, GeminiReader, alternating=True),
     history=GeminiHistory,
     write_request=write_request,
     read_error=read_error,

@@ -7,26 +7,20 @@ all of it, with `store: false` (ai.google.dev: gemini-api/docs/interactions).
 
 from __future__ import annotations
 
+from functools import partial
+
 from abridge.apis.api import UpstreamApi
-from abridge.apis.display import Display
 from abridge.apis.interactions.errors import read_error
 from abridge.apis.interactions.history import InteractionsHistory
 from abridge.apis.interactions.reader import InteractionsReader
 from abridge.apis.interactions.request import write_request
 from abridge.apis.staged import StagedReader
-from abridge.providers.profile import Profile
-
-
-def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
-    reader = InteractionsReader(display, limit)
-    return StagedReader(reader, profile, display, limit, alternating=True)
-
 
 INTERACTIONS = UpstreamApi(
     name="interactions",
     title="Interactions",
     path="/interactions",
-    translating_reader=_make_reader,
+    translating_reader=partial(StagedReader, InteractionsReader, alternating=True),
     history=InteractionsHistory,
     write_request=write_request,
     read_error=read_error,

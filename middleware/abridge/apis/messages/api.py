@@ -22,13 +22,6 @@ from abridge.apis.staged import StagedReader
 from abridge.providers.profile import Profile
 
 
-def _make_reader(
-    profile: Profile, display: Display, limit: int, *, translates: bool = False
-) -> StagedReader:
-    reader = MessagesReader(display, limit, translates=translates)
-    return StagedReader(reader, profile, display, limit, alternating=translates)
-
-
 def _make_writer(
     _: Profile, display: Display, echo: RequestEcho | None, limit: int
 ) -> MessagesWriter | TranslatedMessagesWriter:
@@ -43,7 +36,7 @@ MESSAGES = Api(
     endpoint="/v1/messages",
     counts_tokens_at="/v1/messages/count_tokens",
     conversation_field="messages",
-    reader=_make_reader,
+    reader=partial(StagedReader, MessagesReader, alternating=False),
     writer=_make_writer,
     history=MessagesHistory,
     read_request=read_request,
@@ -62,7 +55,9 @@ MESSAGES = Api(
         name="messages",
         title="Messages",
         path="/messages",
-        translating_reader=partial(_make_reader, translates=True),
+        translating_reader=partial(
+            StagedReader, partial(MessagesReader, translates=True), alternating=True
+        ),
         history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,

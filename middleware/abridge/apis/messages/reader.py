@@ -200,7 +200,7 @@ class MessagesReader:
     With `translates` its client speaks another API, so that no event carries a frame.
     """
 
-    def __init__(self, display: Display, limit: int, *, translates: bool) -> None:
+    def __init__(self, display: Display, limit: int, *, translates: bool = False) -> None:
         self._carries_frames = not translates
         self._make_frame: MakeFrame = no_frame if translates else encode_event
         self._hides_raw = display.hides_raw
