@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.compaction.responses import RESPONSES_COMPACTION
-from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
@@ -18,14 +17,6 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import REQUEST_SHAPE, read_request, wants_state, write_request
 from abridge.apis.responses.writer import ResponsesWriter
-from abridge.providers.profile import Profile
-
-
-def _make_writer(
-    _: Profile, display: Display, echo: RequestEcho | None, limit: int
-) -> ResponsesWriter:
-    return ResponsesWriter(display) if echo is None else ResponsesWriter(display, echo, limit)
-
 
 RESPONSES = Api(
     name="responses",
@@ -37,7 +28,7 @@ RESPONSES = Api(
     effort_field="reasoning.effort",
     verbosity_field="text.verbosity",
     reader=ResponsesReader,
-    writer=_make_writer,
+    writer=lambda _, display, echo, limit: ResponsesWriter(display, echo, limit),
     history=ResponsesHistory,
     read_request=read_request,
     request_shape=REQUEST_SHAPE,

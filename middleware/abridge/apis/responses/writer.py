@@ -161,7 +161,7 @@ class ResponsesWriter(TranslatedAnswer):
     ) -> None:
         self.final_response: Json | None = None
         self._output = WrittenOutput(display, {} if echo is None else echo.tools, mint_id)
-        super().__init__(self._output, limit)
+        super().__init__(self._output, sys.maxsize if echo is None else limit)
         self._display = display
         self._shows_raw = display.show_raw
         self._obfuscates = display.obfuscate
