@@ -172,17 +172,13 @@ class BlockEvents:
         if not self.is_open:
             return
         self.is_open = False
-        marks = {} if error is None else error_field(error)
+        marks = {} if error is None else {"summary_error": error.as_dict()}
         if frame is None:
             self.said.append(("content_block_stop", {"index": self._index, **marks}))
         elif marks:
             self.said.append(change_frame(frame, lambda stop: {**stop, **marks}) or frame)
         else:
             self.said.append(frame)
-
-
-def error_field(error: ErrorDetail | None) -> Json:
-    return {} if error is None else {"summary_error": error.as_dict()}
 
 
 _INDEX = re.compile(rb'("index"\s*:\s*)(\d+)')
@@ -223,7 +219,7 @@ class MessageContent:
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
         self._reported_errors: set[ItemKey] = set()
-        self._cited_files: list[str] = []
+        self._cited_files: dict[str, int] = {}  # their numbers
 
     # Texts that go on
 
@@ -367,7 +363,15 @@ class MessageContent:
         return self._blocks.take()
 
     def write_citation(self, citation: CitationDelta) -> Json:
-        return write_citation(citation, self._cited_files)
+        """Write a source. Files are numbered in the order in which they are cited first, as no
+        request of the client's has them."""
+        said = {"cited_text": citation.quote, "title": citation.title or None, **MARK}
+        if citation.url:
+            return {"type": "web_search_result_location", "url": citation.url, **said}
+        file_id, cited = citation.file_id, self._cited_files
+        number = cited.setdefault(file_id, len(cited))
+        whole = {"search_result_index": number, "start_block_index": 0, "end_block_index": 1}
+        return {"type": "search_result_location", "source": file_id, **whole, **said}
 
     def _write_call(self, event: ToolCallDelta) -> None:
         if event.frame is not None:
@@ -654,19 +658,6 @@ class ThinkingContent:
             return ""
         signature = self._sealing.sign(blocks)
         return UNSEALED_RAW if (signature, self._kind) == (UNSEALED, "raw") else signature
-
-
-def write_citation(citation: CitationDelta, sources: list[str]) -> Json:
-    """Write a source of the open text. `sources` are the files cited so far, in whose order they
-    are numbered, as no request of the client's has them."""
-    said = {"cited_text": citation.quote, "title": citation.title or None, **MARK}
-    if citation.url:
-        return {"type": "web_search_result_location", "url": citation.url, **said}
-    if citation.file_id not in sources:
-        sources.append(citation.file_id)
-    number = sources.index(citation.file_id)
-    whole = {"search_result_index": number, "start_block_index": 0, "end_block_index": 1}
-    return {"type": "search_result_location", "source": citation.file_id, **whole, **said}
 
 
 class MessagesSealing(Sealing):
