@@ -159,7 +159,10 @@ class GeminiConversationBuilder(GoogleConversation):
         return {"parts": [{"text": self.instructions}]} if self.instructions else None
 
     def _prepare(self, message: Message) -> Message:
-        return _with_text_state_first(message)
+        """Return a message with the signature of its text before that. It came behind the text,
+        where nothing would be left of it: reasoning belongs to what is said next."""
+        parts = sorted(message.parts, key=lambda part: not _is_text_state(part))
+        return replace(message, parts=parts)
 
     def _answer(self, parts: Sequence[MessagePart]) -> None:
         self._append("model", list(self._write_answer(parts)))
@@ -216,13 +219,6 @@ class GeminiConversationBuilder(GoogleConversation):
         if media and self._capabilities.media_in_results:
             result["parts"], media = media, []
         return [{"functionResponse": result}, *media]
-
-
-def _with_text_state_first(message: Message) -> Message:
-    """Return a message with the signature of its text before that. It came behind the text, where
-    nothing would be left of it: reasoning belongs to what is said next."""
-    parts = sorted(message.parts, key=lambda part: not _is_text_state(part))
-    return replace(message, parts=parts)
 
 
 def _is_text_state(part: MessagePart) -> bool:
