@@ -109,6 +109,19 @@ def test_unknown_keys_and_blocks_pass() -> None:
     }
 
 
+def test_what_a_block_lacks_is_filled_in_as_in_a_stream() -> None:
+    content = [{"type": "thinking", "thinking": THOUGHT}, {"type": "text"}]
+    assert shown(content, expose="raw")["content"] == [thinking(THOUGHT, ""), text("")]
+
+
+@pytest.mark.parametrize("given", ["x", '{"a": 1}', 7, {"a": 1}])
+def test_an_input_that_is_no_object_stays_as_it_is(given: Any) -> None:
+    call = {**tool_use(0), "input": given}
+    body = json.dumps(message([thinking(THOUGHT), call])).encode()
+    answer = json.loads(messages(plan=PLAN).whole(body))
+    assert answer["content"][-1] == call
+
+
 def test_the_summarizers_usage_is_added() -> None:
     usage = shown()["usage"]
     assert usage["output_tokens"] == 70 + usage["reasoning_summary"]["output_tokens"]

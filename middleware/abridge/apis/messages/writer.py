@@ -3,8 +3,8 @@
 Blocks are numbered densely from 0, and one is open at a time. An event that carries its frame goes
 out in it, under the number that its block has for the client; one without is composed. Both are one
 way: the text of a block may come in frames, and its end be composed. Of an answer from another API,
-the message around its content is composed, too. A whole body is upstream's, with what the stages
-changed of its blocks, or the sum of the stream that would have been written.
+the message around its content is composed, too. The content of a whole message is the sum of the
+stream that would have been written.
 """
 
 from __future__ import annotations
