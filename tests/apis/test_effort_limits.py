@@ -36,6 +36,8 @@ UPDATE = {"type": "configuration_update"}
         ),
         ({"thinking_budget": 4096}, {"thinking_budget": 2000}, (None, 2000)),
         ({"thinking_token_budget": -1}, {"thinking_token_budget": 2000}, (None, 2000)),
+        ({"thinking_budget_tokens": -1}, {"thinking_budget_tokens": 2000}, (None, 2000)),
+        ({"reasoning_budget_tokens": 2001}, {"reasoning_budget_tokens": 2000}, (None, 2000)),
         (
             {"chat_template_kwargs": {"thinking_budget": 2500, "reasoning_effort": "high"}},
             {"chat_template_kwargs": {"thinking_budget": 2000, "reasoning_effort": "medium"}},

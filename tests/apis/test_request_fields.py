@@ -99,6 +99,7 @@ def test_what_may_reveal_is_dropped_and_counted(api: Api, fields: Json) -> None:
 
 HARMLESS: tuple[Json, ...] = (
     {"temperature": 0.2, "top_k": 20, "min_p": 0.1, "repetition_penalty": 1.1, "seed": 7},
+    {"top_n_sigma": 1.0, "min_keep": 1},
     {"stop": ["\n\n", "Observation:", "<|im_end|>", "</s>", "</tool_call>", "###"]},
     {"stop": "STOP"},
     {"stop": ["Here is", "response:", "assistant", "## Final", "The answer:"]},
@@ -108,6 +109,7 @@ HARMLESS: tuple[Json, ...] = (
     {"reasoning": {"effort": "low", "max_tokens": 100, "enabled": True, "summary": "auto"}},
     {"thinking": {"type": "enabled", "budget_tokens": 2000}},
     {"enable_thinking": True, "reasoning_effort": "high", "thinking_budget": 100},
+    {"thinking_token_budget": 9, "thinking_budget_tokens": 9, "reasoning_budget_tokens": 9},
     {"include_reasoning": True, "separate_reasoning": True, "reasoning_format": "parsed"},
     {"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}},
     {"provider": {"order": ["a"]}, "models": ["a", "b"], "transforms": ["middle-out"]},

@@ -121,6 +121,8 @@ BUDGET_FIELDS = (
     "reasoning.max_tokens",  # OpenRouter
     "thinking_budget",  # Qwen's own servers
     "thinking_token_budget",  # vLLM
+    "thinking_budget_tokens",  # llama.cpp
+    "reasoning_budget_tokens",  # llama.cpp, the same
     "chat_template_kwargs.thinking_budget",  # vLLM, SGLang
     "google.thinking_config.thinking_budget",  # Gemini's compatible endpoint
     "extra_body.google.thinking_config.thinking_budget",

@@ -547,7 +547,7 @@ SAMPLING_FIELDS: Mapping[str, Shape] = {
     **allow("presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "samplers"),
     **allow("mirostat", "mirostat_tau", "mirostat_eta", "dynatemp_range", "dynatemp_exponent"),
     **allow("xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base"),
-    **allow("dry_allowed_length", "dry_penalty_last_n"),
+    **allow("dry_allowed_length", "dry_penalty_last_n", "top_n_sigma", "min_keep"),
     **dict.fromkeys(("stop", "stop_sequences"), one_or_more(_stop_sequence)),
 }
 """How tokens are drawn. Not `logit_bias`, `stop_token_ids`, `bad_words`, `ignore_eos` and
@@ -566,7 +566,7 @@ _GOOGLE = fields(
 THINKING_FIELDS: Mapping[str, Shape] = {
     **allow("reasoning_effort", "enable_thinking", "thinking_budget", "thinking_token_budget"),
     **allow("preserve_thinking", "clear_thinking", "disable_reasoning", "reasoning_history"),
-    **allow("think", "prompt_mode"),
+    **allow("think", "prompt_mode", "thinking_budget_tokens", "reasoning_budget_tokens"),
     "reasoning": fields(
         allow("effort", "max_tokens", "enabled", "context", "mode"),
         allow("summary", "generate_summary", "summary_language"),
