@@ -484,6 +484,14 @@ class TestProbing:
         assert finding.grade == "note"
         assert words in finding.text
 
+    async def test_of_an_empty_answer_nothing_is_concluded(self) -> None:
+        chat = Answer(chat_stream(THOUGHT, "9.9"))
+        server = Server(models=MODELS, completions=chat, responses=Answer(responses_stream([])))
+        findings = await findings_for(server, probing=True)
+        assert not [finding for finding in findings if 'api = "chat"' in finding.text]
+        assert "its answer was empty" in about(findings, "Responses").text
+        assert "choose a profile" not in about(findings, "Responses").text
+
     async def test_where_both_serve_alike_nothing_is_said(self) -> None:
         findings = await findings_for(scripted_model(0.0), probing=True)
         assert not [finding for finding in findings if 'api = "chat"' in finding.text]
@@ -589,6 +597,7 @@ class TestProbing:
         ("profile", "delta", "words"),
         [
             ("auto", {"content": "9.9"}, "its field is unknown: choose a profile"),
+            ("auto", {"content": ""}, "its answer was empty"),
             ("openai", {"content": "9.9"}, "no reasoning seen; first"),
             ("auto", {"content": "<think>Hm.</think>9.9"}, "reasoning in tags inside its messages"),
             ("auto", {"reasoning": "Hm."}, "reasoning in a separate field, reasoning;"),

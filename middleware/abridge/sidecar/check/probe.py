@@ -66,9 +66,11 @@ TEXT_FIELDS = frozenset({"role", "content", "refusal"})
 
 UNTOLD = "no reasoning seen, so its field is unknown: choose a profile"
 
+EMPTY = "its answer was empty, so nothing is known of its reasoning: probe again"
+
 
 @dataclass(slots=True)
-class _ProbeResult:
+class ProbeResult:
     """The observations made on one response."""
 
     started: float
@@ -82,6 +84,10 @@ class _ProbeResult:
     has_usage: bool = False
     reasoning_fields: set[str] = field(default_factory=set)
     unknown_fields: set[str] = field(default_factory=set)  # which have text
+
+    @property
+    def is_empty(self) -> bool:
+        return self.first_text_after is None and not self.unknown_fields
 
     def note_fields(self, data: bytes) -> None:
         """Note which fields of a Chat Completions frame or body have reasoning, or unknown text."""
@@ -116,9 +122,12 @@ class ProbeReport:
 
     api: ApiName
     finding: Finding
-    shows_reasoning: bool = False  # apart from the answer
-    is_inline: bool = False  # it stands in the answer
-    is_missing: bool = False  # upstream does not have the API
+    result: ProbeResult
+
+    @property
+    def shows_reasoning(self) -> bool:
+        """Return whether reasoning is apart from the answer."""
+        return self.finding.grade == "ok" and (self.result.has_raw or self.result.has_native)
 
 
 @dataclass(slots=True, frozen=True)
@@ -138,12 +147,10 @@ class Probe:
         for client_api in [row for row in APIS if row.upstream is api]:
             self.defaults.fill(body, client_api, self.profile)
         self.profile.drop_rejected(body, self.model)
-        result = _ProbeResult(monotonic())
-        finding = await self._send(api, body, result)
-        shows_reasoning = finding.grade == "ok" and (result.has_raw or result.has_native)
-        return ProbeReport(api.name, finding, shows_reasoning, result.is_inline, result.is_missing)
+        result = ProbeResult(monotonic())
+        return ProbeReport(api.name, await self._send(api, body, result), result)
 
-    async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
+    async def _send(self, api: UpstreamApi, body: Json, result: ProbeResult) -> Finding:
         subject = f"{self.subject}, {api.title}"
         reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
         path = api.endpoint(self.model, stream=True)
@@ -174,11 +181,12 @@ def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None
     server keeps apart what it does not on Responses."""
     by_api = {report.api: report for report in reports}
     chat, responses = by_api.get("chat"), by_api.get("responses")
-    if chat is None or responses is None or not chat.shows_reasoning or responses.is_missing:
+    if chat is None or responses is None or not chat.shows_reasoning or responses.shows_reasoning:
         return None
-    if responses.finding.grade == "ok" and responses.shows_reasoning:
+    seen = responses.result
+    if seen.is_missing or (seen.is_empty and responses.finding.grade == "ok"):
         return None
-    reason = "is inside its messages" if responses.is_inline else "does not show"
+    reason = "is inside its messages" if seen.is_inline else "does not show"
     text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
     return Finding(subject, text, "note")
 
@@ -193,7 +201,7 @@ def describe_discovery(
     missing = [
         row.upstream.title
         for row in APIS
-        if row.name in by_api and by_api[row.name].is_missing and served & {*row.fallbacks}
+        if row.name in by_api and by_api[row.name].result.is_missing and served & {*row.fallbacks}
     ]
     if not missing:
         return None
@@ -212,7 +220,7 @@ def _has_thinking(text: str, profile: Profile) -> bool:
     )
 
 
-async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+async def _read_stream(response: httpx.Response, reader: Reader, result: ProbeResult) -> None:
     decoder = sse.FrameDecoder(1 << 20)
     async for chunk in read_chunks(response):
         for frame in decoder.feed(chunk):
@@ -223,14 +231,14 @@ async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeR
         result.observe(event)
 
 
-async def _read_whole(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+async def _read_whole(response: httpx.Response, reader: Reader, result: ProbeResult) -> None:
     body = b"".join([chunk async for chunk in read_chunks(response)])
     result.note_fields(body)
     for event in reader.read_whole(body):
         result.observe(event)
 
 
-def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
+def _describe(result: ProbeResult, *, streams: bool, vouched: bool) -> str:
     """Say what an answer was like; `vouched` if its server is known to parse what models write."""
     parts = ["streams" if streams else "answers, but does not stream"]
     fields = " and ".join(sorted(result.reasoning_fields))
@@ -240,7 +248,9 @@ def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
         parts.append(f"reasoning in a separate field, {fields}" if fields else OWN_ITEMS)
     if result.has_native:
         parts.append("summaries of its own")
-    if not (result.has_raw or result.has_native or result.is_inline):
+    if result.is_empty:
+        parts.append(EMPTY)
+    elif not (result.has_raw or result.has_native or result.is_inline):
         unknown = ", ".join(sorted(result.unknown_fields))
         if unknown:
             parts.append(f"no reasoning seen, but fields that Abridge does not know: {unknown}")

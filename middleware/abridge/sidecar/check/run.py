@@ -135,7 +135,7 @@ class Check:
             better = describe_discovery(reports, subject, finds_out=upstream.api == "auto")
         if better is not None:
             yield better
-        if all(report.is_missing for report in reports):
+        if all(report.result.is_missing for report in reports):
             other = await self._find_other_address(probe, apis[0])
             if other is not None:
                 yield wrong_address(subject, target.base_url, other)
