@@ -381,6 +381,16 @@ class TestRecordedTurns:
         for _, events in self.read([tool_use(0, a="x" * 60)], limit=10):
             assert json.loads(check_events(events).calls[0][2]) == {"a": "x" * 60}
 
+    def test_arguments_after_the_limit_come(self) -> None:
+        content = [text("x" * 60), tool_use(0, a="b")]
+        unfolded = [event("message_start", message=message(content)), event("message_stop")]
+        for events in (
+            reader(10).read_whole(json.dumps(message(content)).encode()),
+            read_frames(unfolded, reader(10)),
+            read_frames(stream(content), reader(10)),
+        ):
+            assert json.loads(check_events(events).calls[0][2]) == {"a": "b"}
+
     def read(self, content: list[Block], limit: int = 1 << 20) -> Any:
         one, other = reader(limit), reader(limit)
         yield one, read_frames(stream(content), one)

@@ -114,6 +114,11 @@ def test_what_a_block_lacks_is_filled_in_as_in_a_stream() -> None:
     assert shown(content, expose="raw")["content"] == [thinking(THOUGHT, ""), text("")]
 
 
+def test_past_the_limit_of_what_is_kept_nothing_is_lost() -> None:
+    body = encode([text("x" * 60), *search(), tool_use(0, a="b")])
+    assert messages(expose="raw", limit=10).whole(body) == body
+
+
 @pytest.mark.parametrize("given", ["x", '{"a": 1}', 7, {"a": 1}])
 def test_an_input_that_is_no_object_stays_as_it_is(given: Any) -> None:
     call = {**tool_use(0), "input": given}

@@ -157,11 +157,12 @@ class Block(Part):
     def stop(self, frame: bytes | None) -> list[Event]:
         """Stop the block. Without a frame upstream left its stop out."""
         self.is_stopped = True
+        rest = self._rest_of_input()
         if not self._state.is_complete:
             self.content_block = {"type": self.type}
         if self._is_untranslated:
             return []
-        return [*self._rest_of_input(), PartEnded(LANE, frame, part=self), *self._sources()]
+        return [*rest, PartEnded(LANE, frame, part=self), *self._sources()]
 
     def break_off(self) -> list[Event]:
         """End the block, as the answer breaks off: only of reasoning that is an end."""
@@ -390,6 +391,7 @@ class CallBlock(Block):
 
     part_kind: PartKind = "call"
     text_field = "partial_json"
+    _has_input = False  # in deltas, of which not all are kept
 
     def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
         super().__init__(content_block, index, state)
@@ -408,13 +410,14 @@ class CallBlock(Block):
         fragment = string(delta.get("partial_json"))
         if not fragment:
             return []
+        self._has_input = True
         self._state.keep(self.texts, fragment)
         return [ToolCallDelta(LANE, None, call_index=self.number, arguments=fragment, part=self)]
 
     def _rest_of_input(self) -> list[Event]:
         """Add the input of the start. Without any, a block has no delta; others need `{}`."""
         given = self.content_block.get("input")
-        if self.texts or not self._state.is_complete:
+        if self._has_input:
             return []
         if not given and self._state.carries_frames:
             self.texts.append("{}")
