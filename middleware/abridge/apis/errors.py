@@ -72,7 +72,8 @@ def read_detail(holder: Json) -> ErrorDetail:
 
 def with_error_type(event: Json) -> Json:
     """Return an event or a body with the type of an error, which some gateways leave out."""
-    return {"type": "error", **event} if "error" in event and "type" not in event else event
+    is_untyped = event.get("error") is not None and "type" not in event
+    return {"type": "error", **event} if is_untyped else event
 
 
 def _without_list(body: bytes) -> bytes:

@@ -119,6 +119,14 @@ def test_past_the_limit_of_what_is_kept_nothing_is_lost() -> None:
     assert messages(expose="raw", limit=10).whole(body) == body
 
 
+def test_a_field_for_an_error_makes_none_of_a_message_without_a_type() -> None:
+    for error in (None, {"message": "Late."}):
+        given = {**message([text("Hi")]), "error": error}
+        del given["type"]
+        answer = json.loads(messages(expose="raw").whole(json.dumps(given).encode()))
+        assert answer == {**given, "type": "message"}
+
+
 @pytest.mark.parametrize("given", ["x", '{"a": 1}', 7, {"a": 1}])
 def test_an_input_that_is_no_object_stays_as_it_is(given: Any) -> None:
     call = {**tool_use(0), "input": given}

@@ -370,6 +370,11 @@ class TestEnds:
         assert seen.kinds[-2:] == ["error", "response.failed"]
         assert ("quota" in seen.response["error"]["message"]) is (expose == "both")
 
+    def test_but_not_one_that_only_says_that_there_is_none(self) -> None:
+        frames = responses_stream(OUTPUT)
+        frames.insert(4, frame({"note": 1, "error": None}))
+        assert b"event: error" not in responses(expose="both").stream(b"".join(frames))
+
     def test_the_cause_of_a_broken_connection_is_in_the_response(self) -> None:
         pipeline = responses()
         for raw in responses_stream(OUTPUT)[:5]:

@@ -256,10 +256,11 @@ class MessagesReader:
         parsed = parse_object(body, loads_exact)
         if parsed is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
-        sent = with_error_type(parsed or {})
+        sent = parsed or {}
         frame = body if self._carries_frames and not self._hides_raw else None
         if not isinstance(sent.get("content"), list):
-            error = self._read_error(sent) if sent.get("type") == "error" else None
+            is_error = with_error_type(sent).get("type") == "error"
+            error = self._read_error(sent) if is_error else None
             return [ResponseEnded(None, frame, ok=False, error=error)]
         message = sent if self._rebuilder is None else self._rebuilder.rebuild_message(sent)
         events = self._on_message_start({"message": message}, None)
