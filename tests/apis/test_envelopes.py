@@ -104,6 +104,8 @@ class TestResponses:
         moved = [reasoning(BLOB), reasoning(after, id="rs_2")]
         assert items(*moved, one, two) == [ITEM, one, other, two]
         assert items(*moved, two, one) == [ITEM, two, one]
+        said = {"role": "assistant", "content": "So."}
+        assert items(*moved, one, said) == [ITEM, one, other, said]
 
     def test_several_items_each_have_their_own(self) -> None:
         other = {**ITEM, "id": "rs_2"}

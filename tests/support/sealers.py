@@ -43,7 +43,8 @@ def unseal(conversation: History, replica: Sealer | None = None) -> Any:
     """Return the body for upstream, opened by a replica that has never seen the conversation."""
     replica = replica or sealer()
     for turn in conversation.turns:
-        conversation.open_envelopes(turn, replica.open)
+        if not turn.is_plain:
+            conversation.open_envelopes(turn, replica.open)
     return conversation.body()
 
 

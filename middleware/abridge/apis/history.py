@@ -217,7 +217,7 @@ class ClientPieceHistory(PieceHistory):
         Then it goes there."""
         is_moved = found.place not in (place, None)
         own = self._calls_ahead[id(turn)][0][1] if is_moved else turn
-        own.from_envelope = True
+        own.from_envelope, own.is_plain = True, False
         if is_moved:
             self._moved[id(own)] += found.reasoning
         return [] if is_moved else found.reasoning
