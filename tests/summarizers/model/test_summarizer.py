@@ -132,6 +132,12 @@ async def test_a_stream_of_another_type_is_read_as_it_comes(kind: str) -> None:
     assert spent.tokens is not None
 
 
+async def test_a_stream_that_comes_at_once_may_be_longer_than_one_event() -> None:
+    comments = b": wait\n\n" * (MAX_BYTES // 8 + 1)
+    text, _ = await summarize_once(Upstream(Stream(comments + b"".join(chat_stream("", "So.")))))
+    assert text == "So."
+
+
 # The request
 
 

@@ -66,9 +66,9 @@ class ModelAnswer:
         """Return the text in `data`. Raise EventTooLarge."""
         if self._decoder is None:
             self._body += data
-            if len(self._body) > MAX_BYTES:
-                raise EventTooLarge(MAX_BYTES)
             if not begins_stream(self._body):
+                if len(self._body) > MAX_BYTES:
+                    raise EventTooLarge(MAX_BYTES)
                 return ""
             self._decoder, data = FrameDecoder(MAX_BYTES), bytes(self._body)
         return self._read_frames(self._decoder.feed(data))
