@@ -165,6 +165,33 @@ async def test_a_request_that_is_cancelled_while_a_large_frame_is_read_does_not_
     assert b"shutting down" in request.data
 
 
+async def test_once_the_client_has_left_nothing_uses_the_reader_that_the_thread_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, finish, used = threading.Event(), threading.Event(), asyncio.Event()
+
+    def read(_: ChatReader, __: bytes) -> list[Event]:
+        started.set()
+        assert finish.wait(20)
+        return []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await start(send)
+        body = chunk(choice({"content": "a" * (64 << 10)}))
+        await send({"type": "http.response.body", "body": body})
+
+    monkeypatch.setattr(ChatReader, "read", read)
+    monkeypatch.setattr(ChatReader, "end", lambda *_: used.set() or [])
+    settings = settings_for(upstreams=[{"api": "chat"}])
+    request = begin(AbridgeMiddleware(app, settings, registry=CollectorRegistry()), RESPONSES, BODY)
+    try:
+        assert await asyncio.to_thread(started.wait, 20)
+        await request.leave()
+    finally:
+        finish.set()
+    assert not used.is_set()
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_an_event_without_an_end_shares_the_memory_for_bodies(path: str) -> None:
     limits = {"body": 1 << 16, "bodies": 1 << 18, "client_share": 1}

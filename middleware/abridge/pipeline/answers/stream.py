@@ -75,6 +75,7 @@ class StreamAnswer(Answer):
         """Record what was read, and stop: the client has left."""
         self._runner.feed(self._frames.release())
         self._runner.stop()
+        self._ended = True
 
     def feed(self, data: bytes) -> None:
         if self._ended:
