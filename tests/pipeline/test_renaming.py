@@ -165,7 +165,15 @@ async def test_what_is_longer_than_an_event_may_be_passes_as_it_is() -> None:
     assert reply.data == whole
 
 
-@pytest.mark.parametrize("headers", [{"content-encoding": "gzip"}, {"content-type": "text/plain"}])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", ""])
+async def test_a_stream_of_another_type_is_renamed_as_it_comes(kind: str) -> None:
+    sent = [EVENT[:3], EVENT[3:], EVENT, b"data: [DONE]\n\n"]
+    reply = await renamed(sent, **{"content-type": kind})
+    assert reply.data == (await renamed([b"".join(sent)])).data != b"".join(sent)
+    assert len([message for message in reply.sent if message.get("body")]) == len(sent) - 1
+
+
+@pytest.mark.parametrize("headers", [{"content-encoding": "gzip"}, {"content-type": "text/html"}])
 async def test_what_is_encoded_or_no_json_passes_as_it_is(headers: dict[str, str]) -> None:
     reply = await renamed([EVENT], **headers)
     assert (reply.data, reply.headers["etag"]) == (EVENT, "x")

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.json import string
 from abridge.apis.model_names import AnsweredNames, ModelRenames
+from abridge.apis.sse import begins_stream
 from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
 from abridge.http.asgi import (
@@ -26,6 +27,9 @@ from abridge.http.asgi import (
 )
 from abridge.pipeline.body import Room
 from abridge.work import Work
+
+UNTYPED = (b"application/json", b"text/plain", b"")
+"""Types with which some servers send streams as well."""
 
 
 def rename_models(body: Json, renames: ModelRenames) -> dict[str, str]:
@@ -105,8 +109,8 @@ class RenamingApp:
         content_type = media_type(headers)
         if content_type == b"text/event-stream":
             return _Lines(self._names, self._fits)
-        if content_type == b"application/json" or content_type.endswith(b"+json"):
-            return _WholeText(self._names, self._fits)
+        if content_type in UNTYPED or content_type.endswith(b"+json"):
+            return _Untyped(self._names, self._fits)
         return None
 
     def _fits(self, size: int) -> bool:
@@ -141,6 +145,26 @@ class _Lines:
         if is_too_long:
             return lines
         return await Work.on(lines).run(self._names.replace_in_lines, lines)
+
+
+class _Untyped:
+    """A body whose first bytes tell whether it is a stream of events or one text."""
+
+    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
+        self._names = names
+        self._fits = fits
+        self._begun = b""
+        self._chosen: _Rewriter | None = None
+
+    async def feed(self, data: bytes, *, last: bool) -> bytes:
+        if self._chosen is None:
+            data, self._begun = self._begun + data, b""
+            is_stream = begins_stream(data)
+            if is_stream is None and not last:
+                self._begun = data
+                return b""
+            self._chosen = (_Lines if is_stream else _WholeText)(self._names, self._fits)
+        return await self._chosen.feed(data, last=last)
 
 
 class _WholeText:
