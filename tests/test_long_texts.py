@@ -50,7 +50,7 @@ BOUNDED = {
     "abridge.summarizers.checks._SENTENCE": _SENTENCES,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
-    "abridge.summarizers.voice._beginnings": _OWN,
+    "abridge.summarizers.constructs.beginnings": _OWN,
     f"{_EXTRACTIVE}.blocks._CODE": _LINES,
     f"{_EXTRACTIVE}.blocks._CODE_END": _LINES,
     f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,

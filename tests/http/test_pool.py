@@ -103,6 +103,16 @@ async def test_a_host_s_addresses_take_turns_and_are_looked_up_once(
     assert names.asked == 2
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_an_ip_address_is_not_looked_up(
+    pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    names = Names(monkeypatch, "10.0.0.1")
+    (info,) = await pool._look_up((host, 80))
+    assert info[4][:2] == (host, 80)
+    assert names.asked == 0
+
+
 async def test_loopback_is_looked_up_where_no_other_address_is_of_its_family(
     pool: ConnectionPool, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,8 +169,15 @@ class ConnectionPool:
         return [*found]
 
     async def _ask(self, address: Address) -> deque[AddrInfoType]:
+        """Look a host up. An IP address is one already, and needs no thread for that."""
         host, port = address
-        return deque(await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        try:
+            found = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return deque(found)
 
     async def _open_tunnel(
         self, connection: UpstreamConnection, address: Address, proxy: ForwardProxy
