@@ -199,10 +199,13 @@ def test_any_split_of_a_text_that_may_mention_tags_gives_the_same(
     assert split_blocks([text[start:end] for start, end in pairwise(ends)]) == split_blocks([text])
 
 
-def split_json(pieces: list[str]) -> str:
+def split_json(pieces: list[str], *, asks: bool = False) -> str:
+    """Return what is shown of arguments; if it `asks`, pieces that pass are not fed."""
     found = JsonBlockFilter(limit=LIMIT)
-    out = [piece for text in pieces for piece in found.feed(text)] + found.end()
-    return "".join(piece.text for piece in out if piece.kind == "text")
+    out = []
+    for text in pieces:
+        out += [TagPiece("text", text)] if asks and found.passes(text) else found.feed(text)
+    return visible_text([*out, *found.end()])
 
 
 @pytest.mark.parametrize(
@@ -223,9 +226,10 @@ def split_json(pieces: list[str]) -> str:
     ],
 )
 def test_a_block_in_a_string_of_arguments_ends_inside_it(text: str, arguments: str) -> None:
-    assert split_json(list(text)) == arguments
+    assert split_json(list(text)) == split_json(list(text), asks=True) == arguments
     for cut in range(len(text)):
         assert split_json([text[:cut], text[cut:]]) == arguments
+        assert split_json([text[:cut], text[cut:]], asks=True) == arguments
 
 
 @given(
@@ -235,7 +239,16 @@ def test_a_block_in_a_string_of_arguments_ends_inside_it(text: str, arguments: s
 def test_any_split_of_arguments_gives_the_same(words: list[str], cuts: list[int]) -> None:
     text = "".join(words)
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    assert split_json([text[start:end] for start, end in pairwise(ends)]) == split_json([text])
+    pieces = [text[start:end] for start, end in pairwise(ends)]
+    assert split_json(pieces) == split_json(pieces, asks=True) == split_json([text])
+
+
+def test_json_passes_but_not_thinking_after_it() -> None:
+    found = JsonBlockFilter(limit=LIMIT)
+    assert all(map(found.passes, ['{"', "a", '": "', "b", '", "c', '": {},', ' "d', '": "e']))
+    rest = ["<think>", "f", "</think>", "g", '"} Hm', ", so "]
+    assert not any(map(found.passes, (rest[0], rest[4])))
+    assert visible_text([piece for text in rest for piece in found.feed(text)]) == 'g"} '
 
 
 @pytest.mark.parametrize("interrupt", [ThinkingFilter.interrupt, ThinkingFilter.end])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.stages.json_tokens import JsonTokens
+from abridge.stages.tags import TagPiece, join_alike
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -26,9 +28,11 @@ def sort_out(pieces: list[str]) -> tuple[str, str]:
     tokens = JsonTokens()
     found = []
     for piece in pieces:
-        passes = tokens.passes(piece)
+        after = tokens.after(piece)
         taken = [*tokens.take(piece)]
-        assert not passes or "".join(one.text for one in taken) == piece
+        if after is not None:
+            assert join_alike(taken) == join_alike([TagPiece("text", piece)])
+            assert vars(after) == vars(tokens)
         found += taken
     found += tokens.end()
     text = "".join(one.text for one in found if one.kind == "text")
@@ -68,3 +72,44 @@ def test_each_stray_is_counted() -> None:
     tokens = JsonTokens()
     assert len([*tokens.take('Hm {"a": 1} so {"b": 2}'), *tokens.end()]) > 0
     assert tokens.strays == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "piece"),
+    [
+        ("", '{"'),
+        ('{"a', '": "b'),
+        ('{"a": "b', '",'),
+        ('{"a": [', "1, true],"),
+        ('{"a": "b', 'c\\"\\ud83d'),
+        ('{"a": "b\\\\', '"}'),
+    ],
+)
+def test_what_comes_after_whole_tokens_is_known(before: str, piece: str) -> None:
+    tokens = JsonTokens()
+    assert "".join(one.text for one in tokens.take(before)) == before
+    assert tokens.after(piece) is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "piece"),
+    [
+        ("", "Hm"),
+        ("", "Hm, "),
+        ("Hm, ", "so "),
+        ('{"a": 1', "2"),
+        ('{"a": ', "1"),
+        ('{"a": ', "tru"),
+        ('{"a": "b', "c\\"),
+        ('{"a": "b\\', '"'),
+        ('{"a": "b', '", so'),
+        ('{"a": "b"', " so "),
+        ('{"a": 1, so', ', "b'),
+    ],
+)
+def test_what_is_held_back_or_stray_is_not_known(before: str, piece: str) -> None:
+    tokens = JsonTokens()
+    _ = [*tokens.take(before)]
+    state = dict(vars(tokens))
+    assert tokens.after(piece) is None
+    assert vars(tokens) == state

@@ -440,8 +440,11 @@ class JsonBlockFilter(BlockFilter):
         self._escapes = False  # the next character of the open block is escaped
 
     def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text."""
-        return self._tokens.passes(text) and super().passes(text)
+        """Return whether `feed` would return just this text, which is taken then."""
+        if (tokens := self._tokens.after(text)) is None or not super().passes(text):
+            return False
+        self._tokens = tokens
+        return True
 
     def feed(self, text: str) -> list[TagPiece]:
         pieces = super().feed(text)

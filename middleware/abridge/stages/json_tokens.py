@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import copy
 from typing import TypeAlias
 
 from abridge.stages.tags import Kind, TagPiece
@@ -87,11 +88,16 @@ class JsonTokens:
             return None
         return rest.end()
 
-    def passes(self, text: str) -> bool:
-        """Return whether a piece is of a string that goes on after it, so that to take it changes
-        nothing."""
-        is_in_string = self._quote == '"' and not self._held
-        return is_in_string and _STRING_REST['"'].fullmatch(text) is not None
+    def after(self, text: str) -> JsonTokens | None:
+        """Return what is to go on after a piece of which `take` would yield all, and as text; None
+        after any other. Within a string nothing changes."""
+        if self._held:
+            return None
+        if self._quote == '"' and _STRING_REST['"'].fullmatch(text) is not None:
+            return self
+        after = copy(self)
+        taken = "".join(piece.text for piece in after.take(text) if piece.kind == "text")
+        return after if taken == text else None
 
     def take(self, text: str) -> Iterator[TagPiece]:
         """Take more text; yield its tokens as text, and its strays as raw."""
