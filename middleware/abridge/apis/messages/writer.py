@@ -736,6 +736,7 @@ class MessagesWriter:
         return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
+        """Take an event of a response that is not a stream, but for a frame around its content."""
         if event.part is not None or event.frame is None:
             for said in self._content.write(event):
                 self._whole.add(said)
@@ -886,7 +887,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
 
 
 class MessageAccumulator:
-    """Add up the events of a stream to the whole message, as Anthropic's clients do."""
+    """Add up the events of a stream to the whole message, as Anthropic's clients do; of its content
+    alone, if there are no others."""
 
     def __init__(self) -> None:
         self.message: Json = {"content": []}
