@@ -172,6 +172,7 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
                 if found > number:
                     number = found
                     yield frame
+            await asyncio.sleep(0)  # others have their turn, however fast the client reads
         if index is None or number < index.last:  # not all of it is there
             lost += 1
             await asyncio.sleep(LOOK_SECONDS)
