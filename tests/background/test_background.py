@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.background import responses as background_responses
 from abridge.background import run
 from abridge.background.elsewhere import RunElsewhere
 from abridge.memory.stores.memory import MemoryBackend, MemoryStore
@@ -23,6 +24,7 @@ from abridge.stored_responses.repository import (
     ResponseRepository,
     store_unavailable,
 )
+from abridge.work import LIGHT_BYTES
 from tests.background.cases import (
     begin_response,
     ended,
@@ -54,6 +56,7 @@ from tests.stored_responses.conversations import (
 from tests.stored_responses.test_repository import responses
 from tests.support.asgi import begin
 from tests.support.checker import check_responses
+from tests.support.loop_turns import note_calls_beside
 from tests.support.servers import HANG, until
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
@@ -243,6 +246,21 @@ class TestStreams:
             response = (await post(app, "Hi")).json
             refused = await fetch(app, f"{response['id']}?stream=true")
         assert read_error(refused) == (400, "stream_not_resumable", "stream")
+
+
+@pytest.mark.parametrize("size", [1, LIGHT_BYTES + 1])
+async def test_a_large_one_is_written_beside_the_event_loop(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("encode_event", "last_event")
+    noted = note_calls_beside(
+        monkeypatch, *((run, name) for name in names), (background_responses, "dumps")
+    )
+    async with running(Upstream(answer("chat", stream=True))) as app:
+        begun = await begin_response(app, instructions="a" * size)
+        whole = await ended(app, begun["id"])
+    assert (begun["instructions"], whole["status"]) == ("a" * size, "completed")
+    assert noted == {(name, size > LIGHT_BYTES) for name in (*names, "dumps")}
 
 
 class TestCancelling:

@@ -11,6 +11,8 @@ from starlette.types import ASGIApp
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted, mint_id
 from abridge.memory.stores.memory import MemoryBackend, MemoryStore
+from abridge.pipeline import conversation_endpoints
+from abridge.stored_responses import conversations
 from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
 from tests.stored_responses.conversations import (
     EXPOSES,
@@ -36,6 +38,7 @@ from tests.stored_responses.conversations import (
 )
 from tests.support.asgi import call
 from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
+from tests.support.loop_turns import note_calls_beside
 from tests.support.streams import chat_stream, message_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -459,3 +462,15 @@ async def test_a_conversation_that_cannot_be_stored_is_refused(
     app = bridge(answering("chat"), "chat")
     monkeypatch.setattr(MemoryBackend, "put", fail)
     assert read_error(await ask_conversations(app, body={"items": [USER]})) == STORE_DOWN
+
+
+async def test_items_are_listed_and_written_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = bridge(answering("chat", "Hi."), "chat")
+    conversation = await create_conversation(app, items=[USER])
+    noted = note_calls_beside(
+        monkeypatch, (conversations, "list_page"), (conversation_endpoints, "dumps")
+    )
+    assert texts(await list_conversation(app, conversation)) == [USER["content"]]
+    assert noted == {("list_page", True), ("dumps", True)}

@@ -10,6 +10,8 @@ import pytest
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted
 from abridge.memory.stores.memory import MemoryBackend, MemoryStore
+from abridge.stored_responses import endpoints, repository, views
+from abridge.work import LIGHT_BYTES
 from tests.end_to_end.translation.test_translation import BOTH, KEY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import play
 from tests.end_to_end.translation.turn import WORDS, answer
@@ -40,6 +42,7 @@ from tests.support import openapi
 from tests.support.asgi import begin, call
 from tests.support.checker import check_responses
 from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.loop_turns import note_calls_beside
 from tests.support.streams import (
     DONE,
     chunk,
@@ -425,3 +428,26 @@ class TestListing:
 
 def _is_item(data: bytes, words: bytes) -> bool:
     return words in data and b'"basis"' not in data
+
+
+@pytest.mark.parametrize("size", [1, LIGHT_BYTES + 1])
+async def test_what_is_large_is_stored_and_read_beside_the_event_loop(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = note_calls_beside(
+        monkeypatch,
+        *((repository, "_packed"), (repository, "loads_exact")),
+        *((views, name) for name in ("list_page", "_item_as_shown", "snapshot")),
+        (endpoints, "dumps"),
+    )
+    app = bridge(Upstream(answer("chat", stream=False)), "chat")
+    text = "a" * size
+    whole = await get_response(app, [{"role": "user", "content": text}], instructions=text)
+    (item,) = await list_items(app, whole["id"])
+    assert item["content"] == [{"type": "input_text", "text": text}]
+    assert (await fetch(app, whole["id"])).json == whole
+    is_large = size > LIGHT_BYTES
+    assert {beside for name, beside in noted if name == "_packed"} == {is_large}
+    assert (("loads_exact", True) in noted) is is_large
+    of_answers = {beside for name, beside in noted if name not in ("_packed", "loads_exact")}
+    assert of_answers == {True}

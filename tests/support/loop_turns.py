@@ -1,12 +1,17 @@
-"""Count what the event loop has to do at once."""
+"""What the event loop has to do at once, and what is done beside it."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from functools import partial
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
 
 MANY_CALLS = 50_000
 """Calls of Python functions that take the event loop some milliseconds."""
@@ -27,3 +32,20 @@ def counting_calls() -> Iterator[list[int]]:
         yield turns
     finally:
         sys.setprofile(None)
+
+
+def note_calls_beside(
+    monkeypatch: pytest.MonkeyPatch, *functions: tuple[ModuleType, str]
+) -> set[tuple[str, bool]]:
+    """Return what will hold the name of each function that a module calls, and whether that was in
+    another thread than this one."""
+    noted: set[tuple[str, bool]] = set()
+    here = threading.current_thread()
+
+    def note(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        noted.add((name, threading.current_thread() is not here))
+        return function(*args, **options)
+
+    for module, name in functions:
+        monkeypatch.setattr(module, name, partial(note, name, getattr(module, name)))
+    return noted

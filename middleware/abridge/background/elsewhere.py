@@ -28,7 +28,7 @@ class RunElsewhere(StoredEvents):
         record, lease = await self._repository.get_values(
             ("response", self._response_id), ("lease", self._response_id)
         )
-        found = parse_response(record)
+        found = await parse_response(record)
         if lease is not None:
             return index
         if not isinstance(found, LocalRecord):

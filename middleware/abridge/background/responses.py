@@ -130,7 +130,8 @@ class BackgroundResponses:
         if streams:
             await follow(run.log, -1, endpoints.receive, endpoints.send)
         else:
-            await send_json(endpoints.send, dumps({**response, "status": "queued"}))
+            queued = {**response, "status": "queued"}
+            await send_json(endpoints.send, await request.work.run(dumps, queued))
 
     async def _start(self, run: Run, tenant: str, scope: Scope, body: bytes) -> None:
         if not self._places.take(tenant, 1):

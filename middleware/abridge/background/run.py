@@ -91,7 +91,8 @@ class Run(InnerCall):
         self._storage = await self._storage.save_input()
         await self._storage.save_response(self._response, Work())
         fields = {"sequence_number": 0, "response": {**self._response, "status": "queued"}}
-        self.log.append(0, encode_event("response.created", fields))
+        frame = await self._storage.work.run(encode_event, "response.created", fields)
+        self.log.append(0, frame)
         if not (has_lease and await self.log.save()):
             raise store_unavailable(NOT_STORED)
 
@@ -171,15 +172,15 @@ class Run(InnerCall):
             raise
         finally:
             number = self.log.last + 1
-            self.log.append(number, last_event(number, self._response), is_end=True)
+            frame = await self._work.run(last_event, number, self._response)
+            self.log.append(number, frame, is_end=True)
         if self._stop != DELETED:
             await self._storage.refresh_input()
             await self._insist(self.log.save)
 
     async def _save_response(self) -> bool:
-        work = Work(heavy=self.log.size > LIGHT_BYTES)
         try:
-            await self._storage.save_response(self._response, work)
+            await self._storage.save_response(self._response, self._work)
         except RequestError:
             return False
         return True
@@ -193,6 +194,11 @@ class Run(InnerCall):
                 raise store_unavailable(NOT_STORED)
             await asyncio.sleep(SAVE_SECONDS)
             await self._lease.renew(self._settings.lease)
+
+    @property
+    def _work(self) -> Work:
+        """The work on the response at its end."""
+        return Work(heavy=self.log.size > LIGHT_BYTES)
 
     def _response_at_end(self) -> Json:
         if self._stop is not None:
@@ -208,7 +214,8 @@ class Run(InnerCall):
     # The answer
 
     async def take_event(self, frame: bytes, payload: bytes) -> None:
-        event = await Work.on(payload).run(parse_object, payload, loads_exact) or {}
+        work = Work.on(payload)
+        event = await work.run(parse_object, payload, loads_exact) or {}
         number, kind = event.get("sequence_number"), string(event.get("type"))
         if self._end is not None or self._stop is not None or not isinstance(number, int):
             return
@@ -216,7 +223,7 @@ class Run(InnerCall):
             return  # the client was told so before
         if isinstance(event.get("response"), dict):
             event["response"] = self._response = {**event["response"], **self._given}
-            frame = encode_event(kind, event)
+            frame = await work.run(encode_event, kind, event)
         if kind in ENDS:
             self._decide(self._response)
             return

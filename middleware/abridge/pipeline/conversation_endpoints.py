@@ -124,7 +124,7 @@ class ConversationEndpoints:
             content = await self._answer_locally(path, scope, buffered)
         record = Record.get(scope)
         record.status, record.outcome = 200, "stored"
-        await send_json(send, dumps(content))
+        await send_json(send, await Work(heavy=True).run(dumps, content))
         return True
 
     async def _ask_upstream(self, scope: Scope, buffered: BufferedBody, send: Send) -> bool:

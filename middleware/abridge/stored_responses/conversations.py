@@ -93,7 +93,8 @@ class LocalConversation:
     async def list_items(self, query: bytes) -> Json:
         """List a page of items, without reasoning that has expired."""
         ids, more = PageQuery.parse(query).select(self.record.items)
-        return list_page(await self._load(ids), has_more=more)
+        items = await self._load(ids)
+        return await Work(heavy=True).run(list_page, items, has_more=more)
 
     async def retrieve_item(self, item_id: str) -> Json:
         found = await self._load([item_id]) if item_id in self.record.items else []

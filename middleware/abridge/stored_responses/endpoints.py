@@ -47,6 +47,7 @@ from abridge.stored_responses.views import (
     find_summaries,
     response_not_found,
 )
+from abridge.work import Work
 
 ENDPOINTS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
@@ -137,7 +138,8 @@ class StoredResponses:
         content = await _read_local(path, local, scope)
         summaries = find_summaries(content.get("output") or content.get("data"))
         view = self._view(UpstreamRecord(local.record.upstream, raw=True, made=summaries), None)
-        body = dumps(await _choose_rewrite(path, view, scope)(content))
+        rewritten = await _choose_rewrite(path, view, scope)(content)
+        body = await Work(heavy=True).run(dumps, rewritten)
         Record.get(scope).status = 200
         await send_json(send, body)
 

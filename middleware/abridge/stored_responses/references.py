@@ -82,7 +82,7 @@ class ReferenceResolver:
         if resolved := references.resolved:
             await admit(resolved)
             await work.run(references.drop_repeats)
-        storage = await work.run(self._storage_action, references) if store_wanted else None
+        storage = await work.run(self._storage_action, references, work) if store_wanted else None
         if not references:
             return ResolvedReferences(storage)
         items_before = await work.run(references.substitute)
@@ -116,7 +116,7 @@ class ReferenceResolver:
         if self.repository is not None:
             await self.repository.note_owner(own, self.upstream)
 
-    def _storage_action(self, references: References) -> StorageAction | None:
+    def _storage_action(self, references: References, work: Work) -> StorageAction | None:
         repository, conversation_id = self.repository, references.conversation_id
         if repository is None:
             return None
@@ -125,7 +125,7 @@ class ReferenceResolver:
         if not (begins or self.resolves_all or conversation_id):
             return note
         basis = references.add_to_input_items(repository.create_input_items())
-        local = StoreLocally(repository, self.upstream, basis)
+        local = StoreLocally(repository, self.upstream, basis, work)
         if begins:
             return local
         storage: StorageAction = local if self.resolves_all else note

@@ -22,7 +22,7 @@ from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
-from abridge.work import in_turns
+from abridge.work import LIGHT_WORK, Work, in_turns
 
 RecordKind: TypeAlias = Literal[
     "response",
@@ -147,7 +147,8 @@ class ResponseRepository:
         return InputItems(keyed_digest(key.store, b"basis", self._tags[key.id]))
 
     async def find(self, *response_ids: str) -> list[LocalRecord | UpstreamRecord | None]:
-        return [parse_response(value) for value in await self._get("response", response_ids)]
+        values = await self._get("response", response_ids)
+        return [await parse_response(value) for value in values]
 
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
         return await self._get("item", item_ids)
@@ -165,7 +166,10 @@ class ResponseRepository:
         found = await self.find_items(item_ids)
         if any(name not in found and not is_reasoning_id(name) for name in item_ids):
             raise lookup_error(error, self)
-        return [(name, loads_exact(found[name])) for name in item_ids if name in found]
+        names = [name for name in item_ids if name in found]
+        whole = b"[%b]" % b",".join([found[name] for name in names])
+        items = await Work.on(whole).run(loads_exact, whole)
+        return list(zip(names, items, strict=True))
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
         """Restart the lifetime of these items, as their conversation continues. Reasoning items are
@@ -193,9 +197,15 @@ class ResponseRepository:
         await self._save(_item_records(items))
 
     async def save_local(
-        self, response_id: str, response: LocalRecord, items: Mapping[str, bytes]
+        self,
+        response_id: str,
+        response: LocalRecord,
+        items: Mapping[str, bytes],
+        work: Work = LIGHT_WORK,
     ) -> None:
-        await self._save({**_item_records(items), ("response", response_id): _packed(response)})
+        """Store a response; `work` is that on the request, much of which it repeats."""
+        packed = await work.run(_packed, response)
+        await self._save({**_item_records(items), ("response", response_id): packed})
 
     async def save_upstream(self, response_id: str, response: UpstreamRecord) -> None:
         item_ids = list(response.made)
@@ -344,8 +354,8 @@ def _item_records(items: Mapping[str, bytes]) -> dict[RecordName, bytes]:
     return {("item", name): item for name, item in items.items()}
 
 
-def parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
+async def parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
     if value is None:
         return None
-    fields = loads_exact(value)
+    fields = await Work.on(value).run(loads_exact, value)
     return LocalRecord(**fields) if "response" in fields else UpstreamRecord(**fields)

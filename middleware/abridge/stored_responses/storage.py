@@ -48,6 +48,7 @@ class StoreLocally:
     repository: ResponseRepository
     upstream: str
     input_items: InputItems  # items the answer is made from
+    work: Work  # that on the request
 
     async def save(self, finished: FinishedResponse) -> None:
         await self.save_response(finished.response, finished.work)
@@ -66,7 +67,8 @@ class StoreLocally:
         without_output = {**response, "output": []}
         local = LocalRecord(self.upstream, without_output, self.input_items.ids, list(output))
         response_id = string(response.get("id"))
-        await self.repository.save_local(response_id, local, {**self.input_items.new, **output})
+        items = {**self.input_items.new, **output}
+        await self.repository.save_local(response_id, local, items, self.work)
 
 
 @dataclass(slots=True, frozen=True)

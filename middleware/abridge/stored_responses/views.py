@@ -32,6 +32,7 @@ from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
 from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
+from abridge.work import Work
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 """Fields of a reasoning item that differ."""
@@ -57,7 +58,8 @@ class LocalView:
     async def input_items(self, query: bytes) -> Json:
         """List the input, without reasoning that has expired."""
         item_ids, more = PageQuery.parse(query).select(self.record.basis)
-        return list_page(await self._load_items(item_ids), has_more=more)
+        items = await self._load_items(item_ids)
+        return await Work(heavy=True).run(list_page, items, has_more=more)
 
     async def delete(self) -> Json:
         await self.repository.delete(self.response_id)
@@ -82,7 +84,8 @@ class UpstreamView:
     drops: DropCount = field(default_factory=DropCount)  # what was not understood
 
     async def rewrite_response(self, body: Json) -> Json | None:
-        view, limit = self.response_as_shown(body), self.attribution_limit
+        view = await Work(heavy=True).run(self.response_as_shown, body)
+        limit = self.attribution_limit
         return view if view is None or limit is None else attribute_response(view, limit)
 
     async def rewrite_items(self, body: Json) -> Json | None:
@@ -90,7 +93,7 @@ class UpstreamView:
         summaries = self.record.made
         if self.repository is not None:
             summaries = await _find_summaries(objects(body.get("data")), self.repository)
-        view = self.items_as_shown(body, summaries)
+        view = await Work(heavy=True).run(self.items_as_shown, body, summaries)
         if view is not None and not self.display.show_raw:
             view["data"] = list(map(ItemAttributor(0).attribute, view["data"]))
         return view
