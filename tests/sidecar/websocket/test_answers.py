@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from abridge.sidecar.websocket import session
+from abridge.work import LIGHT_BYTES, LIGHT_OBJECTS
 from tests.apis.messages import scripts
+from tests.support.loop_turns import note_calls_beside
 from tests.support.servers import soon, until
 from tests.support.streams import (
     THOUGHT,
@@ -142,6 +145,25 @@ class TestContinuation:
             "First",
             "Second",
         ]
+
+
+@pytest.mark.parametrize(
+    ("large", "is_beside"),
+    [
+        ({}, False),
+        ({"instructions": "a" * LIGHT_BYTES}, True),
+        ({"input": [{"role": "user", "content": "a"}] * (LIGHT_OBJECTS + 1)}, True),
+    ],
+)
+async def test_what_is_large_is_read_and_repeated_beside_the_event_loop(
+    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *, is_beside: bool
+) -> None:
+    names = ("with_input", "warm_up_events")
+    noted = note_calls_beside(monkeypatch, *((session, name) for name in names))
+    async with front(Upstream()) as running, opened(running.url) as client:
+        warm = await client.ask(generate=False, **large)
+    assert warm.response["instructions"] == large.get("instructions")
+    assert noted == {(name, is_beside) for name in names}
 
 
 class Gated(Upstream):

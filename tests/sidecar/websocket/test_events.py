@@ -28,6 +28,7 @@ from abridge.sidecar.websocket.events import (
     read_message,
     with_stream_id,
 )
+from abridge.work import LIGHT_BYTES, Work
 from tests.support.asgi import scope_for
 from tests.support.streams import (
     THOUGHT,
@@ -118,7 +119,8 @@ class Client:
     async def send(self, event: bytes) -> None:
         self.events.append(json.loads(event))
 
-    async def remember(self, response: dict[str, Any]) -> None:
+    async def remember(self, response: dict[str, Any], work: Work) -> None:
+        self.is_heavy = work.is_heavy
         self.remembered.append(response)
         self.before.append(len(self.events))
 
@@ -145,6 +147,27 @@ class TestAnswers:
             EVENTS[-1]["response"]["output"]
         ]
         assert client.before == [len(EVENTS) - 1]  # who has the response may continue it
+
+    @pytest.mark.parametrize("whole", [False, True])
+    @pytest.mark.parametrize("size", [1, LIGHT_BYTES + 1])
+    async def test_a_large_response_is_remembered_with_heavy_work(
+        self, size: int, *, whole: bool
+    ) -> None:
+        client = Client()
+        response = {"status": "completed", "output": [{"text": "a" * size}]}
+        event: dict[str, Any] = {
+            "type": "response.completed",
+            "sequence_number": 0,
+            "response": response,
+        }
+        if whole:
+            await client.take(
+                json.dumps(response).encode(), headers=[(b"content-type", b"application/json")]
+            )
+        else:
+            await client.take(frame(event, event["type"]))
+        assert client.events == [event]
+        assert client.is_heavy is (size > LIGHT_BYTES)
 
     async def test_events_need_no_names_and_comments_are_not_sent(self) -> None:
         client = Client()

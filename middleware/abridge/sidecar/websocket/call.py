@@ -28,8 +28,8 @@ from abridge.work import Work
 SendEvent: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends one event, a JSON object, to the client. Raises OSError if it has left."""
 
-RememberResponse: TypeAlias = Callable[[Json], Awaitable[None]]
-"""Remembers a complete response, so that it can be continued."""
+RememberResponse: TypeAlias = Callable[[Json, Work], Awaitable[None]]
+"""Remembers a complete response, so that it can be continued; with the work on it."""
 
 CONNECTION_HEADERS = (
     *(b"connection", b"upgrade", b"sec-websocket-key", b"sec-websocket-version"),
@@ -164,9 +164,10 @@ class Call(InnerCall):
         if not _may_be_noted(frame, payload):
             await self._send_event(payload)
             return
-        payload = await Work.on(payload).run(self._note, payload)
+        work = Work.on(payload)
+        payload = await work.run(self._note, payload)
         if self._response is not None:
-            await self._remember(self._response)
+            await self._remember(self._response, work)
         await self._send_event(payload)
         self._linger()
 
@@ -206,13 +207,14 @@ class Call(InnerCall):
             self._ended = True
             await self._send_event(event)
             return
-        response = await Work.on(body).run(parse_object, body, loads_exact) or {}
+        work = Work.on(body)
+        response = await work.run(parse_object, body, loads_exact) or {}
         status = string(response.get("status"))
         if f"response.{status}" not in TERMINAL_EVENTS:
             return
         self._ended = True
         if status != "failed":
-            await self._remember(response)
+            await self._remember(response, work)
         await self._send_event(
             b'{"type":"response.%b","sequence_number":0,"response":%b}' % (status.encode(), body)
         )

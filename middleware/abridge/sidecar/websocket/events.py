@@ -23,6 +23,7 @@ from abridge.core.usage import Tokens
 from abridge.errors import RequestError
 from abridge.sidecar.websocket.steering import STEER, Steer
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.work import Work
 
 CREATE = "response.create"
 
@@ -57,7 +58,7 @@ class Create:
     fields: Json  # of the request, as HTTP has it
     stream_id: str | None
     generate: bool  # false: only remember the input
-    size: int  # bytes of its message
+    work: Work  # that on its message
 
 
 def read_message(data: bytes) -> Create | Steer | None:
@@ -84,7 +85,7 @@ def read_message(data: bytes) -> Create | Steer | None:
     fields |= {"stream": True}
     if isinstance(options := body.get("stream_options"), dict):
         fields["stream_options"] = options
-    return Create(fields, stream_id, body.get("generate") is not False, len(data))
+    return Create(fields, stream_id, body.get("generate") is not False, Work.on(data))
 
 
 def _check_kind(body: Json, stream_id: str | None) -> None:

@@ -296,7 +296,8 @@ class Session:
             if self._ending or self._left:
                 return None
             before = self._conversations.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
-            work = Work(heavy=create.size + (before.size if before else 0) > LIGHT_BYTES)
+            is_long = before is not None and before.size > LIGHT_BYTES
+            work = Work(heavy=is_long or create.work.is_heavy)
             try:
                 conversation = await work.run(with_input, create, before)
                 if create.generate:
@@ -305,7 +306,7 @@ class Session:
                     )
                     self._check_size(body)
                     return Begun(create, body, conversation)
-                await self._warm_up(create, conversation)
+                await self._warm_up(create, conversation, work)
             except RecursionError:
                 refusal = RequestError("The message is nested too deeply.", code="invalid_json")
                 await self._send_event(error_event(refusal), create.stream_id)
@@ -317,11 +318,12 @@ class Session:
         if len(body) > self._limits.body:
             raise too_large("conversation", self._limits.body)
 
-    async def _warm_up(self, create: Create, conversation: Conversation) -> None:
+    async def _warm_up(self, create: Create, conversation: Conversation, work: Work) -> None:
         """Answer a request that wants no output: its conversation is remembered, no model asked."""
         response_id = mint_id("resp_")
         self._conversations.remember(create.stream_id, response_id, conversation)
-        for event in warm_up_events(create, response_id, int(time())):
+        events = await work.run(warm_up_events, create, response_id, int(time()))
+        for event in events:
             await self._send_event(event, create.stream_id)
 
     async def _call(self, begun: Begun) -> Begun | None:
@@ -374,7 +376,7 @@ class Session:
         """Return a request with more input. Raises SteeringRefused."""
         if not call.is_steered or call.is_complete:
             raise SteeringRefused("response_already_completed", "The answer came first.")
-        work = Work(heavy=begun.conversation.size > LIGHT_BYTES)
+        work = Work(heavy=True)  # the input, too, may be large
         more = replace(begun.create, fields={**begun.create.fields, "input": steer.input})
         conversation = await work.run(with_input, more, begun.conversation)
         body = await work.run(write_body, more, conversation, continued=True)
@@ -385,13 +387,12 @@ class Session:
         return Begun(more, body, conversation)
 
     async def _remember(
-        self, stream_id: str | None, conversation: Conversation, response: Json
+        self, stream_id: str | None, conversation: Conversation, response: Json, work: Work
     ) -> None:
         """Remember a response, unless it says that it is stored."""
         if response.get("store") is True:
             self._conversations.forget(stream_id)
             return
-        work = Work(heavy=conversation.size > LIGHT_BYTES)
         ended = await work.run(with_output, conversation, response.get("output"))
         self._conversations.remember(stream_id, string(response.get("id")), ended)
 
