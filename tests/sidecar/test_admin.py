@@ -9,8 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
+from abridge.sidecar import admin
 from abridge.sidecar.admin import AdminEndpoints, Health, scrape_due_at
 from tests.support.asgi import call
+from tests.support.loop_turns import note_calls_beside
 
 
 class ThreadRecorder(Collector):
@@ -24,7 +26,10 @@ class ThreadRecorder(Collector):
         yield from ()
 
 
-async def test_metrics_are_collected_outside_the_event_loop() -> None:
+async def test_metrics_are_collected_and_noted_outside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted = note_calls_beside(monkeypatch, (admin, "_parse_counters"))
     registry, recorder = CollectorRegistry(), ThreadRecorder()
     registry.register(recorder)
     recorder.threads.clear()
@@ -32,6 +37,7 @@ async def test_metrics_are_collected_outside_the_event_loop() -> None:
     assert response.status == 200
     (thread,) = recorder.threads
     assert thread is not threading.current_thread()
+    assert noted == {("_parse_counters", True)}
 
 
 @pytest.mark.parametrize(
@@ -51,11 +57,11 @@ def test_a_scrape_is_due_within_twice_the_longest_pause(times: list[float], due_
 
 async def test_no_scrape_is_due_of_one_who_has_stopped() -> None:
     now = [0.0]
-    admin = AdminEndpoints("", Health(), CollectorRegistry(), clock=lambda: now[0])
+    endpoints = AdminEndpoints("", Health(), CollectorRegistry(), clock=lambda: now[0])
     due: list[float | None] = []
     for now[0] in (0, 15, 30):
-        await call(admin, "/metrics", b"", method="GET")
-        due.append(admin.scrape_due_in)
+        await call(endpoints, "/metrics", b"", method="GET")
+        due.append(endpoints.scrape_due_in)
     assert due == [None, None, 30]
     now[0] = 61
-    assert admin.scrape_due_in is None
+    assert endpoints.scrape_due_in is None

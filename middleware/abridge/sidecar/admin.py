@@ -105,7 +105,7 @@ class AdminEndpoints(Router):
 
     async def _note_scrape(self, exposition: bytes) -> None:
         """Note what was scraped once it was sent: a shutdown may end all else then."""
-        self._last_counters = _parse_counters(exposition)
+        self._last_counters = await asyncio.to_thread(_parse_counters, exposition)
         self._scraped_at.append(self._clock())
         self._scraped.set()
 
