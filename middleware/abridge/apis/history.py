@@ -62,7 +62,7 @@ class History(ABC):
         """Return a turn's calls, on an API that clients speak: only they get an attribution."""
         return ()
 
-    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> None:  # noqa: B027
+    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> None:  # noqa: B027 -- only clients send any
         """Replace each envelope in a turn by what `open_envelope` returns for it.
 
         No envelope of Abridge's is left, whichever turn it is in. Only clients send any.

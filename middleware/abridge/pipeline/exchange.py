@@ -157,7 +157,8 @@ class Exchange:
             self._start = without_trailers(message)
             self._feed(b"")
         elif message["type"] == "http.response.body":
-            await self._summary_runner.wait_for_reading()
+            if self._summary_runner.reading is not None:
+                await self._summary_runner.wait_for_reading()
             is_last = not message.get("more_body", False)
             self._feed(message.get("body", b""), is_last=is_last)
             if is_last and self._answer is not None:
@@ -179,13 +180,14 @@ class Exchange:
 
     def _feed(self, body: bytes, *, is_last: bool = False) -> None:
         self._answer_bytes += len(body)
-        if self._answer is None and self._start is not None:
+        answer = self._answer
+        if answer is None and self._start is not None:
             body = self._unread = self._unread + body
-            self._answer = self._begin_answer(self._start, is_last=is_last)
-        if self._answer is None:
+            answer = self._answer = self._begin_answer(self._start, is_last=is_last)
+        if answer is None:
             return
         try:
-            self._answer.feed(body)
+            answer.feed(body)
         except Exception:
             self._break_off()
             raise

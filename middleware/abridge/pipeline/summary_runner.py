@@ -68,7 +68,7 @@ class SummaryRunner:
         self._held_bytes = 0  # as last noted
         self.is_full = False  # no more of upstream should be read
         self._room = Flag(is_set=True)  # cleared while it is full
-        self._reading: asyncio.Task[None] | None = None  # what reads events that take long
+        self.reading: asyncio.Task[None] | None = None  # what reads events that take long
         self._calls: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: float | None = None
@@ -93,21 +93,21 @@ class SummaryRunner:
     def read_in_turns(self, reading: Coroutine[Any, Any, None]) -> None:
         """Run what reads from upstream, and feeds, so much that others need their turn in between.
         Until it is done no more of upstream should be read."""
-        self._reading = self._tasks.create_task(reading)
-        self._reading.add_done_callback(self._end_reading)
+        self.reading = self._tasks.create_task(reading)
+        self.reading.add_done_callback(self._end_reading)
         self._note_room()
 
     async def wait_for_reading(self) -> None:
         """Wait until what was read in turns is fed."""
-        if self._reading is not None:
-            await asyncio.wait([self._reading])
+        if self.reading is not None:
+            await asyncio.wait([self.reading])
 
     def stop_reading(self) -> bool:
         """Cancel what is read in turns; return whether anything was."""
-        return self._reading is not None and self._reading.cancel()
+        return self.reading is not None and self.reading.cancel()
 
     def _end_reading(self, _: asyncio.Task[None]) -> None:
-        self._reading = None
+        self.reading = None
         self._note_room()
 
     def stop_waiting(self) -> None:
@@ -195,7 +195,7 @@ class SummaryRunner:
                 self._cancel(call)
 
     def _note_room(self) -> None:
-        is_busy = self._reading is not None or self.sequencer.is_full
+        is_busy = self.reading is not None or self.sequencer.is_full
         if self.is_full == (is_busy and not self._stopped):
             return
         self.is_full = not self.is_full
