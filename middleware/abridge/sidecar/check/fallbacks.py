@@ -1,4 +1,5 @@
-"""Say which upstreams stand in for another, and which are known to be down."""
+"""Say which upstreams stand in for another, which are known to be down, and whether the store that
+knows it can be reached."""
 
 from __future__ import annotations
 
@@ -29,15 +30,21 @@ def describe_fallbacks(route: Route, settings: Settings) -> Iterator[Finding]:
         yield Finding(f"upstream {upstream.name}", text)
 
 
+STORE_ANSWERS = Finding("store", "history.store answers")
+
+STORE_FAILS = Finding("store", "history.store does not answer; the log says why", "fault")
+
+
 async def find_down(settings: Settings) -> AsyncIterator[Finding]:
-    """Yield the upstreams that replicas with the same store have found down."""
+    """Yield whether a shared store answers, and the upstreams that its replicas have found down."""
     try:
         registry = MemoryRegistry(settings, observe_nothing, None)
     except SettingsError:  # which was said
         return
-    if registry.stores.shared is not None:
-        upstreams = [route.upstream for route in settings.routes]
-        for each in await found_down(registry.stores.shared, upstreams):
+    if (store := registry.stores.shared) is not None:
+        down = await found_down(store, [route.upstream for route in settings.routes])
+        yield STORE_FAILS if store.is_down else STORE_ANSWERS
+        for each in down:
             text = "a replica has found it down; requests with a fallback skip it"
             yield Finding(f"upstream {each.name}", text, "note")
     await registry.stores.aclose()
