@@ -83,8 +83,13 @@ async def written(made: Guard, summarizer: Any) -> list[str | SummarizerUsage]:
     return [piece async for piece in made.summarize(summarizer, PASSAGE)]
 
 
+PAUSED = "the summarizer is not called for 30 s, after 1 failures in a row"
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    """Return the warnings, without the one that a first failure's breaker opened."""
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    return [each for each in told if each != PAUSED]
 
 
 async def error(made: Guard, *script: Any) -> SummarizerError:
@@ -560,6 +565,16 @@ async def test_failures_in_a_row_open_the_breaker() -> None:
     assert made.is_open
     assert refusal(made) == "breaker_open"
     assert made.in_flight == 0
+
+
+async def test_the_log_says_once_that_it_opened(caplog: pytest.LogCaptureFixture) -> None:
+    made = guard(breaker_failures=2, breaker_seconds=20)
+    told = "the summarizer is not called for 20 s, after 2 failures in a row"
+    await error(made, FAIL)
+    assert told not in caplog.messages
+    await error(made, FAIL)
+    await error(made, FAIL)
+    assert [each == told for each in warnings(caplog)] == [False, False, True, False]
 
 
 async def test_what_a_model_writes_opens_no_breaker() -> None:

@@ -83,6 +83,7 @@ def _summary_fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "style", record.style
     yield "summarizer", record.summarizer
     yield "summaries", dict(record.summaries)
+    yield "summary_error", record.summary_error
     yield "calls", len(record.calls)
     yield "parts", len(record.parts)
     yield "withheld", sum(call.outcome == "withheld" for call in record.calls) or None

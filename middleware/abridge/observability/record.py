@@ -139,6 +139,7 @@ class Record:
     response_id: str | None = None  # as upstream sent it
     response_model: str | None = None  # as upstream sent it
     summaries: dict[str, int] = field(default_factory=dict)  # reasoning items by outcome
+    summary_error: str | None = None  # code of the first summary that failed
     calls: list[SummarizerCall] = field(default_factory=list)
     parts: list[ShownPart] = field(default_factory=list)
     dropped_response_fields: int = 0  # unknown fields that the Reader dropped

@@ -101,6 +101,8 @@ class ExchangeRecorder:
         record.final_text_mismatches = reader.mismatches
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
+            codes = (each.error.code for each in self._summaries if each.error is not None)
+            record.summary_error = next(codes, None)
 
     def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
         if event.text:

@@ -104,6 +104,7 @@ class Guard:
         self._metrics = metrics or metrics_for(CollectorRegistry())
         self._max_in_flight = settings.max_in_flight
         self._timeout = settings.timeout
+        self._pause = settings.breaker_seconds, settings.breaker_failures
         self._reviewer = reviewer
         self._review_fails = False  # and that has been logged
         self._bulkhead = bulkhead or Bulkhead(settings)
@@ -161,14 +162,19 @@ class Guard:
         waited for nothing but its turn in this process."""
         if runs_in_process(summarizer):
             return
-        self._update_breaker(self._breaker.note_failure)
         _log.warning("summarizer %s failed: it did not start in time", summarizer.name)
+        self._update_breaker(self._breaker.note_failure)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
-        """Update the breaker, and its gauge if that opened or closed it."""
+        """Update the breaker, and its gauge if that opened or closed it. From then on the log has
+        no line for each failure, so say that it opened."""
         was_open = self._breaker.is_open
         update()
         self._metrics.breaker_open.inc(self._breaker.is_open - was_open)
+        if self._breaker.is_open and not was_open:
+            _log.warning(
+                "the summarizer is not called for %g s, after %d failures in a row", *self._pause
+            )
 
     async def summarize(
         self, summarizer: Summarizer, passage: Passage
@@ -208,10 +214,8 @@ class Guard:
             text = _clean_text(pieces)
         except Exception as error:
             failure, cause = _explain(None, summarizer, error)
-            self._update_breaker(self._breaker.note_failure)
             _log_failure(None, summarizer, cause, error)
             raise failure from error
-        self._update_breaker(self._breaker.note_success)
         return [text, *(piece for piece in pieces if isinstance(piece, SummarizerUsage))]
 
     async def _end(self, call: GuardedCall, summarizer: Summarizer) -> None:
@@ -244,8 +248,8 @@ class Guard:
             failure, cause = _explain(call, summarizer, outcome)
             if not self._shows_unreviewed(call):
                 # The breaker limits the number of most of these log lines.
-                self._update_breaker(self._note_for(failure))
                 _log_failure(call, summarizer, cause, outcome)
+                self._update_breaker(self._note_for(failure))
                 return failure
             failure = None
             if not self._review_fails:
