@@ -163,7 +163,8 @@ class TestReaching:
             (None, "memory", "history.seal_keys_env: neither the variable KEYS"),
             ("k:short", "memory", "history.seal_keys_env: key 1 is not valid base64"),
             (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: must be an address"),
-            (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
+            (f"k:{'A' * 43}=", "redis://nobody:1/0", "history.store does not answer"),
+            (f"k:{'A' * 43}=", "memory", ""),
         ],
     )
     async def test_settings_that_stop_the_start_are_faults(
@@ -260,10 +261,11 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("status", "keyed", "grade", "words"),
         [
-            (401, False, "note", "requires a key"),
-            (401, True, "fault", "refuses the key"),
+            (200, False, "note", "lists no models (200), but something else"),
+            (401, False, "note", "requires a key (401): --key-env can name one"),
+            (401, True, "fault", "refuses the key (401), whose variable upstreams[].api_key_env"),
             (403, True, "fault", "refuses the key"),
-            (404, False, "ok", "lists no models"),
+            (404, False, "ok", "lists no models (404)"),
             (503, False, "fault", "status 503"),
         ],
     )
@@ -490,7 +492,7 @@ class TestProbing:
         findings = await findings_for(server, probing=True)
         assert not [finding for finding in findings if 'api = "chat"' in finding.text]
         assert "its answer was empty" in about(findings, "Responses").text
-        assert "choose a profile" not in about(findings, "Responses").text
+        assert "did not think" not in about(findings, "Responses").text
 
     async def test_where_both_serve_alike_nothing_is_said(self) -> None:
         findings = await findings_for(scripted_model(0.0), probing=True)
@@ -596,9 +598,8 @@ class TestProbing:
     @pytest.mark.parametrize(
         ("profile", "delta", "words"),
         [
-            ("auto", {"content": "9.9"}, "its field is unknown: choose a profile"),
+            ("auto", {"content": "9.9"}, "no reasoning seen: the model did not think"),
             ("auto", {"content": ""}, "its answer was empty"),
-            ("openai", {"content": "9.9"}, "no reasoning seen; first"),
             ("auto", {"content": "<think>Hm.</think>9.9"}, "reasoning in tags inside its messages"),
             ("auto", {"reasoning": "Hm."}, "reasoning in a separate field, reasoning;"),
             (
@@ -617,6 +618,38 @@ class TestProbing:
             Server(completions=said), {"upstream": upstream}, probing=True
         )
         assert words in about(findings, "Chat Completions").text
+
+    async def test_what_a_server_says_of_a_refusal_is_told_without_the_key(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("A_KEY", "geheim")
+        error = {"error": {"message": "max_tokens\x1b is too\nlarge for geheim"}}
+        missing = Answer.json({"error": {"message": "There is no model m."}}, 404)
+        server = Server(completions=Answer.json(error, 400), responses=missing)
+        upstream = {"models": ["m"], "api_key_env": "A_KEY"}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        assert about(findings, "Chat Completions").text == (
+            "answers with status 400: max_tokens is too large for ***"
+        )
+        assert about(findings, "Responses").text == "is not available (404): There is no model m."
+
+    @pytest.mark.parametrize(
+        ("owner", "profile", "is_told"),
+        [
+            ("llamacpp", "auto", True),
+            ("vllm", "auto", True),
+            ("llamacpp", "vllm", False),
+            ("openai", "auto", False),
+        ],
+    )
+    async def test_a_server_that_says_what_it_is_should_have_its_profile(
+        self, owner: str, profile: str, *, is_told: bool
+    ) -> None:
+        models = Answer.json({"data": [{"id": "thinker-1", "owned_by": owner}]})
+        upstream = {"profile": profile}
+        findings = await findings_for(Server(models=models), {"upstream": upstream})
+        told = [each for each in findings if f'set profile = "{owner}"' in each.text]
+        assert [each.grade for each in told] == ["note"] * is_told
 
     async def test_an_upstream_that_does_not_stream(self) -> None:
         whole = response([reasoning_item(0, THOUGHT), message_item(1, "9.9")])
@@ -669,6 +702,12 @@ class TestTheSummarizer:
         finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
         assert finding.grade == "fault"
         assert "an answer waits only 0.01 s" in finding.text
+
+    async def test_what_its_server_says_of_a_refusal_is_told(self) -> None:
+        refusal = Answer.json({"error": {"message": "temperature is not supported"}}, 400)
+        finding = await self.finding(refusal)
+        assert finding.grade == "fault"
+        assert finding.text.endswith("(upstream_error): temperature is not supported")
 
     async def test_an_empty_part_is_a_fault(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import httpx
@@ -27,6 +27,7 @@ from abridge.core.events import (
 )
 from abridge.providers.profile import ApiName, Profile
 from abridge.sidecar.check.reach import CheckTarget, Finding, describe_error, read_chunks
+from abridge.sidecar.check.refusal import ListeningTransport
 from abridge.stages.tags import TagSplitter
 
 QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
@@ -64,7 +65,9 @@ OWN_ITEMS = "reasoning in separate items"
 TEXT_FIELDS = frozenset({"role", "content", "refusal"})
 """Fields of a Chat Completions message that have text and are no reasoning."""
 
-UNTOLD = "no reasoning seen, so its field is unknown: choose a profile"
+UNSEEN = "no reasoning seen: the model did not think, or its server does not show it unasked"
+
+UNKNOWN_FIELDS = "no reasoning seen, but fields that Abridge does not know"
 
 EMPTY = "its answer was empty, so nothing is known of its reasoning: probe again"
 
@@ -154,8 +157,10 @@ class Probe:
         subject = f"{self.subject}, {api.title}"
         reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
         path = api.endpoint(self.model, stream=True)
+        listening = ListeningTransport(self.target.transport)
+        target = replace(self.target, transport=listening)
         try:
-            async with self.target.send_request(path, body, api.headers) as response:
+            async with target.send_request(path, body, api.headers) as response:
                 content_type = response.headers.get("content-type", "")
                 streams = content_type.startswith("text/event-stream")
                 if response.status_code == 200:
@@ -167,13 +172,14 @@ class Probe:
         result.is_inline = observed or _has_thinking(result.text, self.profile)
         if response.status_code in (404, 405):
             result.is_missing = True
-            return Finding(subject, f"is not available ({response.status_code})", "note")
+            missing = f"is not available ({response.status_code}){listening.said}"
+            return Finding(subject, missing, "note")
         if response.status_code != 200:
-            return Finding(subject, f"answers with status {response.status_code}", "fault")
+            refused = f"answers with status {response.status_code}{listening.said}"
+            return Finding(subject, refused, "fault")
         if result.is_broken:
             return Finding(subject, "sent an unreadable answer, or broke off", "fault")
-        told = _describe(result, streams=streams, vouched=self.profile.parses_text)
-        return Finding(subject, told, "ok" if streams else "note")
+        return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
 
 
 def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
@@ -238,8 +244,8 @@ async def _read_whole(response: httpx.Response, reader: Reader, result: ProbeRes
         result.observe(event)
 
 
-def _describe(result: ProbeResult, *, streams: bool, vouched: bool) -> str:
-    """Say what an answer was like; `vouched` if its server is known to parse what models write."""
+def _describe(result: ProbeResult, *, streams: bool) -> str:
+    """Say what an answer was like."""
     parts = ["streams" if streams else "answers, but does not stream"]
     fields = " and ".join(sorted(result.reasoning_fields))
     if result.is_inline:
@@ -252,10 +258,7 @@ def _describe(result: ProbeResult, *, streams: bool, vouched: bool) -> str:
         parts.append(EMPTY)
     elif not (result.has_raw or result.has_native or result.is_inline):
         unknown = ", ".join(sorted(result.unknown_fields))
-        if unknown:
-            parts.append(f"no reasoning seen, but fields that Abridge does not know: {unknown}")
-        else:
-            parts.append("no reasoning seen" if vouched else UNTOLD)
+        parts.append(f"{UNKNOWN_FIELDS}: {unknown}" if unknown else UNSEEN)
     if result.first_text_after is not None:
         parts.append(f"first word after {result.first_text_after:.2f} s")
     if not result.has_usage:

@@ -52,6 +52,7 @@ class CheckTarget:
     base_url: str
     transport: httpx.AsyncBaseTransport
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    key_setting: str = ""  # what names the variable that holds its key
 
     @classmethod
     def with_key(
@@ -68,9 +69,9 @@ class CheckTarget:
         names; `make_header` turns it into a header.
         """
         if variable is None:
-            return cls(base_url, transport)
+            return cls(base_url, transport, key_setting=setting)
         name, value = make_header(read_secret(variable, setting).encode())
-        return cls(base_url, transport, {name.decode(): value.decode()})
+        return cls(base_url, transport, {name.decode(): value.decode()}, setting)
 
     @asynccontextmanager
     async def send_request(
@@ -139,6 +140,7 @@ def _bracketed_end(text: str) -> str:
 class ReachResult:
     finding: Finding
     models: list[str] | None = None  # None: the server returned no list
+    owners: frozenset[str] = frozenset()  # of the models, as the list says
     answers: bool = True  # whatever it said
     list_fails: bool = False  # the server failed to list models, which says little of the rest
 
@@ -163,7 +165,7 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
         for other in other_addresses(url):
             if await _is_api(replace(target, base_url=other)):
                 return ReachResult(wrong_address(subject, url, other))
-    if status == 200:
+    if lists_models:
         return _models_result(subject, url, body)
     return ReachResult(_status_finding(subject, target, status), list_fails=status >= 500)
 
@@ -203,21 +205,27 @@ def _has_models(body: bytes) -> bool:
 
 
 def _models_result(subject: str, url: str, body: bytes) -> ReachResult:
-    listing = as_openais(parse_object(body) or {})
-    models = [string(model.get("id")) for model in objects(listing.get("data"))]
+    listed = objects(as_openais(parse_object(body) or {}).get("data"))
+    models = [string(model.get("id")) for model in listed]
     names = ", ".join(models[:MAX_LISTED_MODELS]) + (
         ", …" if len(models) > MAX_LISTED_MODELS else ""
     )
     text = f"{url} answers; models: {names or 'none listed'}"
-    return ReachResult(Finding(subject, text), models)
+    owners = frozenset(string(model.get("owned_by")) for model in listed)
+    return ReachResult(Finding(subject, text), models, owners=owners)
 
 
 def _status_finding(subject: str, target: CheckTarget, status: int) -> Finding:
     url = target.base_url
     if status in (401, 403) and target.headers:
-        return Finding(subject, f"{url} refuses the key ({status})", "fault")
+        text = f"{url} refuses the key ({status}), whose variable {target.key_setting} names"
+        return Finding(subject, text, "fault")
     if status in (401, 403):
-        return Finding(subject, f"{url} answers, but requires a key ({status})", "note")
+        text = f"{url} answers, but requires a key ({status}): {target.key_setting} can name one"
+        return Finding(subject, text, "note")
     if status >= 500:
         return Finding(subject, f"{url} answers with status {status}", "fault")
-    return Finding(subject, f"{url} answers, but lists no models ({status})")
+    text = f"{url} answers, but lists no models ({status})"
+    if status == 200:
+        return Finding(subject, f"{text}, but something else: is it a model server?", "note")
+    return Finding(subject, text)

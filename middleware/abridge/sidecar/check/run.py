@@ -45,6 +45,11 @@ from abridge.sidecar.client_keys.file import keys_notes
 
 IS_ABRIDGE = "is Abridge, too; a request that comes back to its sender gets a 508"
 
+SELF_NAMED = frozenset({"llamacpp", "sglang", "vllm"})
+"""Servers that call themselves the owner of their models, by the name of their profile."""
+
+SUGGEST_PROFILE = 'says that it is {0}: set profile = "{0}" (`abridge profiles {0}`)'
+
 RESPONSE_TIMEOUT = 30.0
 """Seconds without a response before giving up; the settings may lower it."""
 
@@ -113,6 +118,9 @@ class Check:
             yield Finding(subject, IS_ABRIDGE, "note")
         for finding in _describe_names(route, reached, subject):
             yield finding
+        if route.upstream.profile == "auto":
+            for name in sorted(SELF_NAMED & reached.owners):
+                yield Finding(subject, SUGGEST_PROFILE.format(name), "note")
         for finding in describe_fallbacks(route, self.settings):
             yield finding
         if self.probing and (reached.is_reachable or reached.list_fails):
@@ -154,9 +162,9 @@ class Check:
 
     def _target_for(self, route: Route, transport: httpx.AsyncBaseTransport) -> CheckTarget:
         upstream = route.upstream
-        variable = upstream.api_key_env
+        variable, setting = upstream.api_key_env, "upstreams[].api_key_env"
         if variable is None and route.client_credential:
-            variable = self.key_env
+            variable, setting = self.key_env, "--key-env"
 
         def make_header(key: bytes) -> Header:
             return credential_header(
@@ -164,7 +172,7 @@ class Check:
             )
 
         url = upstream.base_url or ""
-        return CheckTarget.with_key(url, transport, variable, "--key-env", make_header)
+        return CheckTarget.with_key(url, transport, variable, setting, make_header)
 
     def _model_to_probe(self, route: Route, reached: ReachResult) -> str | None:
         """Return a model to probe an upstream with, by upstream's name: one that would be routed

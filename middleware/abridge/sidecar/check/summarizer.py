@@ -21,6 +21,7 @@ from abridge.errors import SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.check.reach import CheckTarget, Finding, reach
+from abridge.sidecar.check.refusal import ListeningTransport
 from abridge.sidecar.proxy.proxy import Proxy
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.review import make_moderator
@@ -83,23 +84,23 @@ async def probe_summarizer(
     kind = settings.summarizer.kind
     if kind == "object" or (kind == "upstream" and model is None):
         return Finding(SUBJECT, f"not probed; {NOT_CHECKED[kind]}", "note")
+    listening = ListeningTransport(transport)
     selection = SummarizerSelection(
-        settings.summarizer, settings.limits, Overrides(transport=transport)
+        settings.summarizer, settings.limits, Overrides(transport=listening)
     )
     profile = PROFILES[route.upstream.profile]
     registry = CollectorRegistry()
     keyless = settings.server.model_copy(update={"keys_file": None})
     mounted = settings.model_copy(update={"server": keyless})
-    app = AbridgeMiddleware(Proxy(mounted, transport, registry), mounted, registry=registry)
-    return await probe_part(
-        settings,
-        selection.for_request(
-            app, _client_scope(route, client_headers), model or "", CHAT, profile
-        ),
-    )
+    app = AbridgeMiddleware(Proxy(mounted, listening, registry), mounted, registry=registry)
+    scope = _client_scope(route, client_headers)
+    summarizer = selection.for_request(app, scope, model or "", CHAT, profile)
+    return await probe_part(settings, summarizer, listening)
 
 
-async def probe_part(settings: Settings, summarizer: Summarizer) -> Finding:
+async def probe_part(
+    settings: Settings, summarizer: Summarizer, listening: ListeningTransport
+) -> Finding:
     """Have the summarizer write one part, and compare its times with how long an answer waits."""
     started, first, usage = monotonic(), None, SummarizerUsage()
     try:
@@ -109,7 +110,7 @@ async def probe_part(settings: Settings, summarizer: Summarizer) -> Finding:
             elif first is None:
                 first = monotonic() - started
     except SummarizerError as error:
-        return Finding(SUBJECT, f"{error} ({error.code})", "fault")
+        return Finding(SUBJECT, f"{error} ({error.code}){listening.said}", "fault")
     return _timing_finding(settings, first or 0.0, monotonic() - started, usage)
 
 
