@@ -702,6 +702,8 @@ class TestOneThatRunsInProcess:
         assert not warnings(caplog)
         made.note_late_start(Scripted())
         assert made.is_open
+        (line,) = warnings(caplog)
+        assert line.endswith("failed: it did not begin within summary.first_token")
 
 
 class TestAReviewWithItsOwnRules:

@@ -162,7 +162,9 @@ class Guard:
         waited for nothing but its turn in this process."""
         if runs_in_process(summarizer):
             return
-        _log.warning("summarizer %s failed: it did not start in time", summarizer.name)
+        _log.warning(
+            "summarizer %s failed: it did not begin within summary.first_token", summarizer.name
+        )
         self._update_breaker(self._breaker.note_failure)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:

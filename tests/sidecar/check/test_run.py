@@ -261,7 +261,7 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("status", "keyed", "grade", "words"),
         [
-            (200, False, "note", "lists no models (200), but something else"),
+            (200, False, "note", "with no list of models: is it a model server's"),
             (401, False, "note", "requires a key (401): --key-env can name one"),
             (401, True, "fault", "refuses the key (401), whose variable upstreams[].api_key_env"),
             (403, True, "fault", "refuses the key"),
@@ -701,7 +701,7 @@ class TestTheSummarizer:
         frames = chat_stream("", text="I compare the tenths.")
         finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
         assert finding.grade == "fault"
-        assert "an answer waits only 0.01 s" in finding.text
+        assert finding.text.endswith("an answer waits only 0.01 s for it, summary.first_token")
 
     async def test_what_its_server_says_of_a_refusal_is_told(self) -> None:
         refusal = Answer.json({"error": {"message": "temperature is not supported"}}, 400)

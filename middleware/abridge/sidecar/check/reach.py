@@ -225,7 +225,7 @@ def _status_finding(subject: str, target: CheckTarget, status: int) -> Finding:
         return Finding(subject, text, "note")
     if status >= 500:
         return Finding(subject, f"{url} answers with status {status}", "fault")
-    text = f"{url} answers, but lists no models ({status})"
     if status == 200:
-        return Finding(subject, f"{text}, but something else: is it a model server?", "note")
-    return Finding(subject, text)
+        text = f"{url} answers, but with no list of models: is it a model server's address?"
+        return Finding(subject, text, "note")
+    return Finding(subject, f"{url} answers, but lists no models ({status})")

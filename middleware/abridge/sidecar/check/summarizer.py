@@ -118,14 +118,16 @@ def _timing_finding(
     settings: Settings, first: float, total: float, usage: SummarizerUsage
 ) -> Finding:
     grace = settings.summary.grace
-    reviewed = settings.review.kind != "none"  # and shown only when it is whole
-    wait = grace if reviewed else min(settings.summary.first_token, grace)
+    wait, limit = min((settings.summary.first_token, "first_token"), (grace, "grace"))
+    if settings.review.kind != "none":  # a part is shown only when it is whole
+        wait, limit = grace, "grace"
     cost = "tokens not reported"
     if usage.tokens is not None:
         cost = f"{usage.tokens.input} tokens in, {usage.tokens.output} out"
     text = f"first word after {first:.2f} s, complete after {total:.2f} s; {cost}"
     if first > wait:
-        return Finding(SUBJECT, f"{text}; an answer waits only {wait:g} s for it", "fault")
+        text = f"{text}; an answer waits only {wait:g} s for it, summary.{limit}"
+        return Finding(SUBJECT, text, "fault")
     if total > grace:
         return Finding(SUBJECT, f"{text}; longer than summary.grace, {grace:g} s", "note")
     return Finding(SUBJECT, text)
