@@ -19,7 +19,7 @@ def delta(text: str, index: int = 0, item: int = 0) -> SummaryTextDelta:
 
 def titles(*events: Event) -> list[str]:
     status = SummaryStatus()
-    return [title for event in events if (title := status.take([event]))]
+    return [title for event in events if (title := status.take(event))]
 
 
 @given(cuts=st.sets(st.integers(1, len(PART) - 1)))
@@ -32,10 +32,6 @@ def test_a_title_is_told_once_wherever_the_text_is_cut(cuts: set[int]) -> None:
 def test_each_part_has_its_own_title() -> None:
     told = titles(delta("**One**"), delta("**Two**", 1), delta("**Three**", 0, 1))
     assert told == ["One", "Two", "Three"]
-
-
-def test_of_several_in_one_read_the_last_is_told() -> None:
-    assert SummaryStatus().take([delta("**One**"), delta("**Two**", 1)]) == "Two"
 
 
 def test_bold_words_within_a_text_and_the_answer_are_no_titles() -> None:

@@ -11,8 +11,9 @@ from tests.pipeline.test_renaming import PATHS, answer_of, body_of
 from tests.support.asgi import call
 from tests.support.deployments import build_app
 from tests.support.messages_checker import CHECKS
+from tests.support.streams import THOUGHT, chat_stream
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Upstream
+from tests.support.upstream import Answer, Upstream
 
 
 def events_in(data: bytes) -> list[dict[str, Any]]:
@@ -42,3 +43,17 @@ async def test_a_stream_tells_each_title_where_that_is_asked_for(
         kinds = {"responses": "response.in_progress", "messages": "ping", "chat": None}
         assert event.get("type") == kinds[client]
         assert client != "chat" or event["choices"] == []
+
+
+@pytest.mark.parametrize("client", list(PATHS))
+async def test_the_last_title_comes_before_an_answer_that_waited_for_it(client: str) -> None:
+    app = build_app(
+        "sidecar",
+        Upstream(Answer(chat_stream(THOUGHT, "Paris."))),
+        upstreams=[{"base_url": "http://upstream.test/v1", "api": "chat"}],
+        summary={"default": "auto", "status": True},
+    )
+    thinking = {"thinking": {"type": "adaptive"}} if client == "messages" else {}
+    got = await call(app, PATHS[client], body_of(client, stream=True, **thinking))
+    assert b"x_abridge" in got.data.partition(b"Paris")[0]
+    assert b"x_abridge" not in got.data.partition(b"Paris")[2]

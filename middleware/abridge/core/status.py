@@ -18,15 +18,10 @@ class SummaryStatus:
         self._part: tuple[int | None, int, int] | None = None
         self._beginning: str | None = None  # of the part, while its title may still end
 
-    def take(self, events: list[Event]) -> str:
-        """Return the last title that ends in these events; nothing if none does."""
-        title = ""
-        for event in events:
-            if isinstance(event, SummaryTextDelta):
-                title = self._take_text(event) or title
-        return title
-
-    def _take_text(self, event: SummaryTextDelta) -> str:
+    def take(self, event: Event) -> str:
+        """Return the title that ends in this event; nothing if none does."""
+        if not isinstance(event, SummaryTextDelta):
+            return ""
         part = event.lane, event.item, event.index
         if part != self._part:
             self._part, self._beginning = part, ""

@@ -125,8 +125,8 @@ class StreamAnswer(Answer):
                 pieces.append(write(event))
             except RecursionError as error:
                 pieces.append(self._replace_unwritable(event, error))
-        if self._status is not None and (title := self._status.take(events)):
-            pieces.append(self._tell_life({"x_abridge": {"status": title}}))
+            if self._status is not None and (title := self._status.take(event)):
+                pieces.append(self._tell_life({"x_abridge": {"status": title}}))
         if data := b"".join(pieces):
             self._client.write(data)
             self._keep_alives = 0
