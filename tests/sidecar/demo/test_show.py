@@ -151,6 +151,15 @@ async def check_thinking(address: str, model: str) -> None:
     assert seen.blocks[1]["text"] == ANSWER
 
 
+async def check_background(address: str) -> None:
+    """Begin an answer that nobody waits for, and follow it, as on the page of those."""
+    request = {"model": "your-model", "input": QUESTION, "background": True}
+    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=HANG) as client:
+        begun = (await client.post("/v1/responses", json=request)).json()
+        path = f"/v1/responses/{begun['id']}?stream=true"
+        assert check_responses((await client.get(path)).content).text == ANSWER
+
+
 @needs_posix
 class TestServing:
     async def test_the_printed_commands_work_and_a_signal_ends_the_server(self) -> None:
@@ -176,6 +185,7 @@ class TestServing:
             )
             assert claude is not None
             await check_thinking(*claude.groups())
+            await check_background(f"http://127.0.0.1:{port}")
             reported = (await shell(openai[0])).decode()
             titles = [line for line in texts(printed, "summary") if line.startswith("**")]
             assert [line for line in reported.splitlines() if line.startswith("**")] == titles

@@ -230,7 +230,8 @@ def demo_server(environ: Mapping[str, str], *, page: bool) -> ServerSettings:
 
 @asynccontextmanager
 async def _serve_abridge(model: str, listener: socket, *, page: bool) -> AsyncIterator[str]:
-    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
+    # Like llama.cpp's server it stores no responses, so Abridge does.
+    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", profile="llamacpp")
     settings = Settings(upstreams=(upstream,), server=demo_server(os.environ, page=page))
     app = create_app(settings, registry=CollectorRegistry())
     async with aclosing(app), _serve(BrowserGuard(app, settings.server), listener) as url:
