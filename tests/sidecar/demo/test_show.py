@@ -20,7 +20,7 @@ import pytest
 
 from abridge.config.tables import ServerSettings
 from abridge.errors import SettingsError
-from abridge.sidecar.demo.script import ANSWER, QUESTION
+from abridge.sidecar.demo.script import ANSWER, QUESTION, THINKING
 from abridge.sidecar.demo.show import demo_server
 from tests.support.checker import check_responses
 from tests.support.messages_checker import check_messages
@@ -160,6 +160,18 @@ async def check_background(address: str) -> None:
         assert check_responses((await client.get(path)).content).text == ANSWER
 
 
+async def check_model_alone(address: str) -> None:
+    """To another Abridge it is a model's server, which has Chat Completions and no summaries."""
+    chat = {"model": "your-model", "messages": [{"role": "user", "content": QUESTION}]}
+    asked = {"reasoning": {"summary": "auto"}}
+    via = {"x-abridge-via": "0123456789abcdef"}
+    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=HANG) as client:
+        answer = await client.post("/v1/chat/completions", json=chat | asked, headers=via)
+        assert answer.json()["choices"][0]["message"]["reasoning_content"] == THINKING
+        missing = await client.post("/v1/responses", json={"input": QUESTION}, headers=via)
+        assert missing.status_code == 404
+
+
 @needs_posix
 class TestServing:
     async def test_the_printed_commands_work_and_a_signal_ends_the_server(self) -> None:
@@ -186,6 +198,7 @@ class TestServing:
             assert claude is not None
             await check_thinking(*claude.groups())
             await check_background(f"http://127.0.0.1:{port}")
+            await check_model_alone(f"http://127.0.0.1:{port}")
             reported = (await shell(openai[0])).decode()
             titles = [line for line in texts(printed, "summary") if line.startswith("**")]
             assert [line for line in reported.splitlines() if line.startswith("**")] == titles

@@ -105,7 +105,7 @@ def _chat_writer(echo: RequestEcho) -> Writer:
     return ChatWriter(PROFILES["auto"], _DISPLAY, echo, mint_id=_mint_id)
 
 
-def scripted_model(pause: float) -> Router:
+def scripted_model(pause: float, *, chat_alone: bool = False) -> Router:
     """Create the model's app, which waits `pause` seconds after each word."""
 
     async def models(_: Request) -> Response:
@@ -118,13 +118,10 @@ def scripted_model(pause: float) -> Router:
     async def chat(request: Request) -> Response:
         return await _respond(request, _chat_writer, pause)
 
-    return Router(
-        [
-            Route("/v1/models", models),
-            Route("/v1/responses", responses, methods=["POST"]),
-            Route("/v1/chat/completions", chat, methods=["POST"]),
-        ]
-    )
+    routes = [Route("/v1/models", models), Route("/v1/chat/completions", chat, methods=["POST"])]
+    if not chat_alone:
+        routes.append(Route("/v1/responses", responses, methods=["POST"]))
+    return Router(routes)
 
 
 async def _respond(request: Request, make_writer: MakeWriter, pause: float) -> Response:

@@ -22,7 +22,7 @@ from typing import TextIO
 
 import httpx
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis import sse
 from abridge.apis.json import loads
@@ -32,11 +32,13 @@ from abridge.config.tables import ServerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
+from abridge.http.asgi import get_header
 from abridge.sidecar.app import create_app
 from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from abridge.sidecar.demo.picture import PictureRenderer
 from abridge.sidecar.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.sidecar.demo.script import QUESTION
+from abridge.sidecar.proxy.targets import VIA
 from abridge.sidecar.server.browser_guard import BrowserGuard
 from abridge.sidecar.server.serve import HttpServer, listen, listener_url
 from abridge.sidecar.server.signals import catch_signals
@@ -112,7 +114,7 @@ async def run_demo(
     pause = NORMAL_PAUSE if (watched or picture) and not fast else FAST_PAUSE
     async with (
         _serve(scripted_model(pause), listen("127.0.0.1", 0)) as model,
-        _serve_abridge(model, listener, page=keep_serving) as url,
+        _serve_abridge(model, listener, pause, page=keep_serving) as url,
     ):
         _print_line(INTRODUCTION)
         await _show_response(url, _renderer(picture, watched=watched))
@@ -229,12 +231,21 @@ def demo_server(environ: Mapping[str, str], *, page: bool) -> ServerSettings:
 
 
 @asynccontextmanager
-async def _serve_abridge(model: str, listener: socket, *, page: bool) -> AsyncIterator[str]:
+async def _serve_abridge(
+    model: str, listener: socket, pause: float, *, page: bool
+) -> AsyncIterator[str]:
     # Like llama.cpp's server it stores no responses, so Abridge does.
     upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", profile="llamacpp")
     settings = Settings(upstreams=(upstream,), server=demo_server(os.environ, page=page))
     app = create_app(settings, registry=CollectorRegistry())
-    async with aclosing(app), _serve(BrowserGuard(app, settings.server), listener) as url:
+    alone = scripted_model(pause, chat_alone=True)
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        """To another Abridge, be a model's server and no more: that is what it asks for."""
+        is_forwarded = scope["type"] == "http" and get_header(scope["headers"], VIA) != b""
+        await (alone if is_forwarded else app)(scope, receive, send)
+
+    async with aclosing(app), _serve(BrowserGuard(choose, settings.server), listener) as url:
         yield url
 
 
