@@ -580,6 +580,7 @@ class TestProbing:
         ("answer", "grade", "words"),
         [
             (Answer.json({}, 500), "fault", "status 500"),
+            (Answer([b"{"], 500, headers={"content-encoding": "br"}), "fault", "status 500"),
             (Answer([frame({"error": {"message": "x"}})]), "fault", "unreadable"),
             (Answer([b"data: {"]), "fault", "unreadable"),
             (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),

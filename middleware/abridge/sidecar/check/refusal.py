@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing, suppress
+
 import httpx
 
 from abridge.apis.credentials import is_key_header
@@ -25,13 +27,14 @@ class ListeningTransport(httpx.AsyncBaseTransport):
         response = await self._transport.handle_async_request(request)
         if response.is_success:
             return response
-        try:
-            body = b"".join([chunk async for chunk in read_chunks(response)])
-        finally:
-            await response.aclose()
-        error = error_in(parse_object(body))
+        body = bytearray()
+        async with aclosing(response):
+            with suppress(httpx.TransportError):  # the status is worth telling without it
+                async for chunk in read_chunks(response):
+                    body += chunk
+        error = error_in(parse_object(bytes(body)))
         self.said = "" if error is None else f": {_as_line(error.message, request)}"
-        return httpx.Response(response.status_code, content=body)
+        return httpx.Response(response.status_code, content=bytes(body))
 
 
 def _as_line(message: str, request: httpx.Request) -> str:
