@@ -1,14 +1,9 @@
-"""Encode, parse and change the frames of a stream.
-
-An event of upstream's is repaired twice over: as the fields that were parsed, for reading, and in
-its frame, for the client of the same API. There everything that is not repaired stays as upstream
-wrote it, to the last digit.
-"""
+"""Encode, parse and change the frames of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -43,14 +38,22 @@ def change_frame(frame: bytes | None, change: Callable[[Json], Json]) -> bytes |
     return sse.encode_frame(dumps(event), string(event.get("type")))
 
 
-FramedEvent: TypeAlias = tuple[Json, bytes | None]
-"""An event as it was parsed, and its frame."""
+class SentEvent(dict[str, Any]):
+    """An event as upstream sent it, with exact numbers, and its frame; None where events carry
+    none. What is made of it, to repair it, is another object."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, event: Json, frame: bytes | None) -> None:
+        super().__init__(event)
+        self.frame = frame
 
 
-def repair(event: Json, frame: bytes | None, change: Callable[[Json], Json]) -> FramedEvent:
-    """Apply a change to an event and to its frame, which stays as it is if nothing changes."""
-    changed = change(event)
-    return (event, frame) if changed == event else (changed, change_frame(frame, change))
+def frame_of(event: Json, make_frame: MakeFrame) -> bytes | None:
+    """Return the frame of an event: upstream's, unless the event was repaired."""
+    if isinstance(event, SentEvent):
+        return event.frame
+    return make_frame(string(event.get("type")), event)
 
 
 def with_event_name(frame: bytes, event: Json) -> bytes:

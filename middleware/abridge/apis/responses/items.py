@@ -30,7 +30,7 @@ from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from abridge.apis.delta_patterns import Continuation
-from abridge.apis.frames import FramedEvent, MakeFrame, change_frame, encode_event, repair
+from abridge.apis.frames import MakeFrame, encode_event, frame_of
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.openai import mint_id
@@ -462,21 +462,21 @@ class ItemContents:
         if part.shown is not None and not part.truncated:
             part.shown.append(text)
 
-    def read(self, event: Json, kind: ContentKind, frame: bytes | None) -> list[Event] | None:
+    def read(self, event: Json, kind: ContentKind) -> list[Event] | None:
         """Read one upstream event; return None if it is out of order."""
         stage, text = _STAGES[event["type"]], event_text(event, kind)
         index, part = self._find_part(event, kind, stage)
         if part is not None and part.is_continued_by(stage, kind):
-            return self._continue_part(part, stage, text, event, frame)
+            return self._continue_part(part, stage, text, event)
         if self._is_repeated(part, index, stage, kind, text):
             return None
         ending = self.close() if index is None or kind is SUMMARY else self._close_part(part)
         if stage == "added":
             part = self._add_part(kind, index)
-            added = self._tell(part, stage, self._correct(part, stage, event, frame))
+            added = self._tell(part, stage, self._correct(part, stage, event))
             return [*ending, added, *self._add_text(part, text or "")]
         part, adding = self._begin_part(kind, index)
-        return [*ending, *adding, *self._continue_part(part, stage, text, event, frame)]
+        return [*ending, *adding, *self._continue_part(part, stage, text, event)]
 
     def finish(self, item: Json) -> list[Event]:
         """Take the finished item's texts, and emit what they say beyond what was streamed."""
@@ -639,7 +639,7 @@ class ItemContents:
             self._next = part
 
     def _continue_part(
-        self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
+        self, part: StreamedPart, stage: Stage, text: str | None, event: Json
     ) -> list[Event]:
         if stage == "delta":
             self._note_current(part)
@@ -647,7 +647,7 @@ class ItemContents:
                 self._append(part, text)
             elif not says_anything(event):
                 return []
-            return [self._tell(part, stage, self._correct(part, stage, event, frame), text or "")]
+            return [self._tell(part, stage, self._correct(part, stage, event), text or "")]
         share = self._own_share(part, part.index, text)
         events = self._add_text(part, self._settle_by_event(part, share))
         if stage == "done" and part.stage != "text_done":
@@ -655,7 +655,7 @@ class ItemContents:
         part.stage, part.is_open = stage, stage != "done"
         self._item_part.is_ended = not part.content_kind.is_part
         self._note_current(self._current)
-        return [*events, self._tell(part, stage, self._correct(part, stage, event, frame))]
+        return [*events, self._tell(part, stage, self._correct(part, stage, event))]
 
     # Final texts
 
@@ -792,10 +792,8 @@ class ItemContents:
         )
         return self._tell(part, stage, frame, text if stage == "delta" else "")
 
-    def _correct(
-        self, part: StreamedPart, stage: Stage, event: Json, frame: bytes | None
-    ) -> bytes | None:
-        """Correct upstream's event: address it to this part, and fill in its text.
+    def _correct(self, part: StreamedPart, stage: Stage, event: Json) -> bytes | None:
+        """Return the frame of upstream's event, addressed to this part, its text filled in.
 
         Leave a correct one as it came. Give one that has to be changed all other fields it lacks.
         """
@@ -803,19 +801,16 @@ class ItemContents:
         is_final = stage != "added" and event_text(event, kind) is not None and not self._is_share
         known = "" if stage == "delta" else part.said_text  # not joined anew for each delta
         text = {} if part.truncated or is_final else {kind.text_field: known}
-
-        def correct(event: Json) -> Json:
-            if stage == "delta":
-                return {**event, **part.address}
-            if stage == "text_done":
-                return {**event, **part.address, **text}
+        correct = {**event, **part.address}
+        if stage == "text_done":
+            correct |= text
+        elif stage != "delta":
             head, kept = kind.build_part("")["type"], as_object(event.get("part"))
-            return {**event, **part.address, "part": {**kept, "type": head, **text}}
-
-        if correct(event) == event:
-            return frame
-        whole = kind.build_event(stage, known)[1] | kind.extra_fields(stage, self._added)
-        return change_frame(frame, lambda event: _fill_missing(whole, correct(event)))
+            correct["part"] = {**kept, "type": head, **text}
+        if correct != event:
+            whole = kind.build_event(stage, known)[1] | kind.extra_fields(stage, self._added)
+            event = _fill_missing(whole, correct)
+        return frame_of(event, self._make_frame)
 
 
 def _fill_missing(whole: Json, event: Json) -> Json:
@@ -872,12 +867,16 @@ class OutputItem:
         self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
         self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
-        self.held_events: list[tuple[Json, bytes | None]] = []
+        self.held_events: list[Json] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
         # What final texts have beyond what was streamed, told after the item was closed.
         self.late_texts: list[Event] = []
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
+
+    def event(self, event_type: str, item: Json) -> Json:
+        """Return the event that begins or ends the item."""
+        return {"type": event_type, "output_index": self.output_index, "item": item}
 
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""
@@ -893,12 +892,10 @@ class OutputItem:
         final = rename_raw_summary(item) if self.summary_is_raw else item
         self.late_texts += self.contents.settle(final)
 
-    def reconcile_done(self, event: Json, frame: bytes | None) -> FramedEvent:
-        """Return the item that an event ends, what it leaves out filled in, and the frame."""
-        event, frame = repair(
-            event, frame, lambda event: {**event, "item": self.reconcile(event["item"])}
-        )
-        return event["item"], self.address(event, frame)[1]
+    def reconcile_done(self, event: Json) -> Json:
+        """Return the event that ends the item, what it leaves out filled in."""
+        done = self.reconcile(event["item"])
+        return self.address(event if done == event["item"] else {**event, "item": done})
 
     def snapshot(self, status: str) -> Json:
         """Return the item where upstream does not send its end.
@@ -910,15 +907,14 @@ class OutputItem:
             added["summary"] = []
         return self.reconcile(self.contents.rewrite({**added, "status": status}))
 
-    def address(self, event: Json, frame: bytes | None) -> FramedEvent:
+    def address(self, event: Json) -> Json:
         """Return an event with this item's id and `output_index`."""
-        return repair(event, frame, self._with_address)
-
-    def _with_address(self, event: Json) -> Json:
         addressed = {**event, "output_index": self.output_index}
         if "item" in event:
-            return {**addressed, "item": {**event["item"], "id": self.id}}
-        return {**addressed, "item_id": self.id} if "item_id" in event else addressed
+            addressed["item"] = {**event["item"], "id": self.id}
+        elif "item_id" in event:
+            addressed["item_id"] = self.id
+        return event if addressed == event else addressed
 
 
 ITEM_ID_PREFIXES: Mapping[str, str] = {

@@ -33,13 +33,12 @@ from abridge.apis.errors import (
     without_message,
 )
 from abridge.apis.frames import (
-    FramedEvent,
     MakeFrame,
-    change_frame,
+    SentEvent,
     encode_event,
+    frame_of,
     no_frame,
     parse_frame,
-    repair,
     with_event_name,
 )
 from abridge.apis.hosted_calls import describe_call
@@ -142,7 +141,7 @@ EARLY_EVENT_TYPES = {
 
 FIRST_EVENTS = ("response.created", "error")
 
-_ResponseHandler = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
+_ResponseHandler = Callable[["ResponsesReader", Json], list[Event]]
 
 
 class ResponsesReader:
@@ -205,13 +204,16 @@ class ResponsesReader:
         self._output.frame_size = len(frame)
         if sent.get("type") == ITEM_DONE:
             self._observe(sent.get("item"))
-        if self._rebuilder is None:
-            event, carried = self._rename(sent, frame)
-        elif (rebuilt := self._rebuilder.rebuild(self._renamed(sent))) is not None:
-            event, carried = rebuilt, self._make_frame(rebuilt["type"], rebuilt)
-        else:
-            return []
-        events = self._read_event(event, carried)
+        event = self._renamed(sent)
+        if self._rebuilder is not None:
+            rebuilt = self._rebuilder.rebuild(event)
+            if rebuilt is None:
+                return []
+            event = rebuilt
+        elif event is sent:
+            named = with_event_name(frame, sent) if self._carries_frames else None
+            event = SentEvent(sent, named)
+        events = self._read_event(event)
         if len(events) == 1:
             self.continuation = self._items.continuation_of(event, events[0])
         return events
@@ -268,14 +270,6 @@ class ResponsesReader:
 
     # Events
 
-    def _rename(self, event: Json, frame: bytes) -> FramedEvent:
-        renamed = self._renamed(event)
-        if not self._carries_frames:
-            return renamed, None
-        if renamed is event:
-            return event, with_event_name(frame, event)
-        return renamed, change_frame(frame, self._renamed)
-
     def _renamed(self, event: Json) -> Json:
         """Return the event under its type of today, and raw reasoning that is called a summary
         as reasoning."""
@@ -287,15 +281,15 @@ class ResponsesReader:
             return event
         return rename_raw_summary_in_event(event, self._raw_part_type)
 
-    def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _read_event(self, event: Json) -> list[Event]:
         event_type = string(event.get("type"))
         events = self._missing_start(event, event_type) if self._beginning is None else []
         handler = self._HANDLERS.get(event_type)
-        if handler is not None:
-            events += handler(self, event, frame)
-        else:
-            events += self._items.read(event_type, event, frame)
+        events += self._items.read(event) if handler is None else handler(self, event)
         return self._select(events)
+
+    def _frame(self, event: Json) -> bytes | None:
+        return frame_of(event, self._make_frame)
 
     def _read_unparsed(self, data: bytes | None, frame: bytes) -> list[Event]:
         """Read a frame of which no event was parsed.
@@ -357,18 +351,16 @@ class ResponsesReader:
         is_first = event_type in FIRST_EVENTS or not event_type.startswith("response.")
         if is_first or not self._carries_frames:
             return []
-        created, fields = "response.created", {"response": self._lifecycle.initial_response(event)}
-        frame = self._make_frame(created, fields)
-        return self._on_lifecycle({"type": created, **fields}, frame)
+        response = self._lifecycle.initial_response(event)
+        return self._on_lifecycle({"type": "response.created", "response": response})
 
-    def _on_lifecycle(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_lifecycle(self, event: Json) -> list[Event]:
         if self._beginning is not None and event["type"] == "response.created":
             return self._output.count_fault()
-        event, frame = self._lifecycle.repair(event, frame)
+        event = self._lifecycle.repair(event)
         if self._texts is not None and (output := event["response"]["output"]):
-            shown = self._texts.show_unfinished(output)
-            event, frame = _with_output(event, frame, shown)
-        return self._start(event["response"], frame)
+            event = _with_output(event, self._texts.show_unfinished(output))
+        return self._start(event["response"], self._frame(event))
 
     def _start(self, response: Json, frame: bytes | None) -> list[Event]:
         """Store the response so far; emit it with a frame, and else the first time."""
@@ -389,20 +381,20 @@ class ResponsesReader:
         error = error_in(body)
         return without_message(error) if error and self._hides_raw else error
 
-    def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
-        error = event.get("error")
+    def _on_error(self, event: Json) -> list[Event]:
+        error, frame = event.get("error"), self._frame(event)
         message = string((error if isinstance(error, dict) else event).get("message"))
         if self._error is not None:  # it is reported once
             return [Passthrough(None, frame)]
         self._error = ErrorDetail("upstream_error", message)
         return [ErrorReported(None, frame, self._error)]
 
-    def _on_end(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_end(self, event: Json) -> list[Event]:
         error = self._error_in(as_object(event.get("response")))
         if error and self._output.is_empty and event["type"] == "response.completed":
             return self.end(error)
         self._ended = True
-        event, frame = self._lifecycle.repair(event, frame)
+        event = self._lifecycle.repair(event)
         event_type, response = event["type"], event["response"]
         output = response.get("output")
         status = "completed" if event_type == "response.completed" else "incomplete"
@@ -411,8 +403,8 @@ class ResponsesReader:
         final = self._output.reconcile(output)
         rest = [] if self._carries_frames else self._read_rest(response, final)
         self._note_final(final)
-        _, frame = _with_output(event, frame, [item for _, item in self._final_output])
-        end = self._make_end(response, frame, ok=event_type != "response.failed")
+        ended = _with_output(event, [item for _, item in self._final_output])
+        end = self._make_end(response, self._frame(ended), ok=event_type != "response.failed")
         return [*closing, *rest, *end]
 
     def _note_final(self, output: list[tuple[int | None, Any]]) -> None:
@@ -435,8 +427,8 @@ class ResponsesReader:
     def _complete(self) -> list[Event]:
         """End a response of which upstream says nothing more than that it is over."""
         response = parse_frame(self._beginning).get("response", {})
-        event = {"type": "response.completed", "response": {**response, "status": "completed"}}
-        return self._read_event(event, self._make_frame("response.completed", event))
+        completed = {**response, "status": "completed"}
+        return self._read_event({"type": "response.completed", "response": completed})
 
     def _missing_end(self, error: ErrorDetail) -> bytes | None:
         """Make the end that upstream did not send, with the output so far."""
@@ -461,14 +453,11 @@ class ResponsesReader:
     }
 
 
-def _with_output(event: Json, frame: bytes | None, output: list[Any]) -> FramedEvent:
+def _with_output(event: Json, output: list[Any]) -> Json:
     """Return an event about the response with these items."""
-
-    def change(event: Json) -> Json:
-        return {**event, "response": {**event["response"], "output": output}}
-
-    is_same = output == event["response"].get("output")
-    return (event, frame) if is_same else (change(event), change_frame(frame, change))
+    if output == event["response"].get("output"):
+        return event
+    return {**event, "response": {**event["response"], "output": output}}
 
 
 def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
@@ -478,7 +467,7 @@ def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
 # Output items
 
 
-_ItemHandler = Callable[["ItemReader", Json, bytes | None], list[Event]]
+_ItemHandler = Callable[["ItemReader", Json], list[Event]]
 
 
 class ItemReader:
@@ -526,13 +515,13 @@ class ItemReader:
             return found
         return found.looked_at(self._texts.thinking.accepts(part))
 
-    def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
+    def read(self, event: Json) -> list[Event]:
         """Read any other event that is not about the response."""
         if self._hides_raw and self._is_foreign(event):
             self.foreign += 1
             return []
-        handler = self._HANDLERS.get(event_type, ItemReader._on_other)
-        events = handler(self, event, frame)
+        handler = self._HANDLERS.get(string(event.get("type")), ItemReader._on_other)
+        events = handler(self, event)
         if self._texts is not None and not self._hides_raw and len(events) == 1:
             _note_rest(events[0], event)
         return self._place(self._order.take(events))
@@ -544,6 +533,9 @@ class ItemReader:
             return False
         item = self._output.find(event)
         return content_kind_of(event, "message" if item is None else item.type) is None
+
+    def _frame(self, event: Json) -> bytes | None:
+        return frame_of(event, self._make_frame)
 
     def _place(self, events: list[Event], call_status: str = "completed") -> list[Event]:
         """Return events in their order, with all the events of the items that it has ended."""
@@ -567,8 +559,7 @@ class ItemReader:
         left, events = self._output.all_open, list[Event]()
         if self.keeps_order and self._output.is_empty:
             for index, whole in enumerate(objects(output)):
-                done: Json = {"output_index": index, "item": whole}
-                events += self.read(ITEM_DONE, done, self._make_frame(ITEM_DONE, done))
+                events += self.read({"type": ITEM_DONE, "output_index": index, "item": whole})
         finals = self._output.find_finals(output) if left else {}
         for item in left:
             if item.is_open and (item.is_reasoning or self.keeps_order):
@@ -581,8 +572,7 @@ class ItemReader:
         (anomalyco/opencode pull 44893)."""
         if final is None:
             return self._close(item, status)
-        event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
-        return self._end(item, event, self._make_frame(ITEM_DONE, event))
+        return self._end(item, item.event(ITEM_DONE, {"status": status, **final}))
 
     def make_end(
         self, end: ResponseEnded, _response: Json, _error: ErrorDetail | None
@@ -621,40 +611,40 @@ class ItemReader:
         item, opening = self._output.get(number), list[Event]()
         if item is None:
             item = self._output.add(done, number)
-            opening = self._begin(item, None)
+            opening = self._begin(item, item.event(ITEM_ADDED, done))
         if item.is_reasoning:
             return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
         if item.is_open:
-            opening += self._end(item, {"item": done}, None)
+            opening += self._end(item, item.event(ITEM_DONE, done))
         return [*opening, *self._confirm(item)]
 
     # Beginning and end of an item
 
-    def _on_added(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_added(self, event: Json) -> list[Event]:
         added, index = event.get("item"), event.get("output_index")
         if not isinstance(added, dict):
-            return [Passthrough(LANE, frame)]
+            return [Passthrough(LANE, self._frame(event))]
         if self._output.has_item(added, index):
             return self._output.count_fault()
         item = self._output.add(added, index)
-        return self._begin(item, item.address(event, frame)[1])
+        return self._begin(item, item.address(event))
 
-    def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
+    def _begin(self, item: OutputItem, event: Json) -> list[Event]:
         self._output.note_begun(item, is_ordered=self.keeps_order)
-        if item.is_reasoning:
-            item.contents.separates = self._display.replaces_native
-            return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
-        return self._begin_answer(item, frame)
+        if not item.is_reasoning:
+            return self._begin_answer(item, event)
+        item.contents.separates = self._display.replaces_native
+        frame = self._frame(event)
+        return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
 
     def _announce(self, item: OutputItem) -> list[Event]:
         """Begin an item whose beginning upstream left out."""
-        fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
-        return self._begin(item, self._make_frame(ITEM_ADDED, fields))
+        return self._begin(item, item.event(ITEM_ADDED, item.snapshot("in_progress")))
 
-    def _on_done(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_done(self, event: Json) -> list[Event]:
         done, index = event.get("item"), event.get("output_index")
         if not isinstance(done, dict):
-            return [Passthrough(LANE, frame)]
+            return [Passthrough(LANE, self._frame(event))]
         item, opening = self._output.find_by_end(done, index), list[Event]()
         if item is None:
             item = self._output.add(without_content(done), index)
@@ -665,29 +655,29 @@ class ItemReader:
             item.settle(done)
             self._output.store_done(item, item.reconcile(done))
             return [*self._output.count_fault(), *self._settle(item)]
-        return [*opening, *self._end(item, event, frame)]
+        return [*opening, *self._end(item, event)]
 
     # Content
 
-    def _on_content(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_content(self, event: Json) -> list[Event]:
         """Read a content event. It is reasoning if its item is, or if its own type says so."""
         named, kind = self._output.find(event), content_kind_of(event, "reasoning")
         of_reasoning = named is not None and named.is_reasoning
         if kind is None or not (of_reasoning or is_reasoning_content(event)):
-            return self._on_other(event, frame)
+            return self._on_other(event)
         text, item = event_text(event, kind) or "", self._output.find_reasoning(event)
         if item is not None:
-            return self._read_reasoning(item, event, frame)
+            return self._read_reasoning(item, event)
         if named is not None and self.keeps_order:
             part = named.part if named.is_open else None  # it is within an item of the answer
-            return [ReasoningDelta(LANE, frame, 0, text, part=part)]
+            return [ReasoningDelta(LANE, self._frame(event), 0, text, part=part)]
         if not text:
             return self._output.count_fault()
         added = {"id": event.get("item_id"), "type": "reasoning"}
         item = self._output.add(added, event.get("output_index"))
-        return [*self._announce(item), *self._read_reasoning(item, event, frame)]
+        return [*self._announce(item), *self._read_reasoning(item, event)]
 
-    def _on_other(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_other(self, event: Json) -> list[Event]:
         """Read an event of another type. Any of a reasoning item may contain reasoning.
 
         Where no frames are carried, nothing is known that another API could express of types but
@@ -701,30 +691,30 @@ class ItemReader:
         of_reasoning = item is not None and item.is_reasoning
         may_be_reasoning = event_type.startswith(REASONING_PREFIX)
         if of_reasoning or (may_be_reasoning and (item is None or item.is_open)):
-            return self._read_other_reasoning(event, frame)
-        return self._read_answer(item, event, frame)
+            return self._read_other_reasoning(event)
+        return self._read_answer(item, event)
 
     # Reasoning
 
-    def _read_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+    def _read_reasoning(self, item: OutputItem, event: Json) -> list[Event]:
         """Read an event of a reasoning item's content."""
         kind = content_kind_of(event, "reasoning")
         if kind is None:
-            return self._read_other_reasoning(event, frame)
-        events = item.contents.read(event, kind, frame) if item.is_open else None
+            return self._read_other_reasoning(event)
+        events = item.contents.read(event, kind) if item.is_open else None
         return self._output.count_fault() if events is None else events
 
-    def _read_other_reasoning(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _read_other_reasoning(self, event: Json) -> list[Event]:
         """Read an event of unknown meaning, which may contain reasoning."""
         item = self._output.find_reasoning(event)
         if item is None:
-            return [ReasoningDelta(LANE, frame, 0, "", part=self._last_part(event))]
+            return [ReasoningDelta(LANE, self._frame(event), 0, "", part=self._last_part(event))]
         if not item.is_open:
             return self._output.count_fault()
-        _, frame = item.address(event, frame)
+        frame = self._frame(item.address(event))
         return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
 
-    def _on_summary(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_summary(self, event: Json) -> list[Event]:
         """Read an event of the summary that upstream makes itself.
 
         Hold it while it may turn out to be raw reasoning: real summaries announce their parts.
@@ -732,20 +722,13 @@ class ItemReader:
         item = self._output.find_reasoning(event)
         if item is None or not item.is_open:
             return self._output.count_fault()
-        event, frame = item.address(event, frame)
+        event = item.address(event)
         if SUMMARY_STAGES[event["type"]] == "added" or item.native.has_begun:
-            return [*self._release_held(item), *self._read_native(item, event, frame)]
+            return [*self._release_held(item), *self._read_native(item, event)]
         if not self._output.reserve(self._output.frame_size):
             return self._output.count_fault()
-        item.held_events.append((event, frame))
+        item.held_events.append(event)
         return []
-
-    def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        item.summary_is_raw = not item.native.has_begun and is_raw_summary(event["item"])
-        events = self._release_held(item)
-        done, frame = item.reconcile_done(event, frame)
-        self._output.store_done(item, done)
-        return [*events, *self._complete_reasoning(item, done, frame)]
 
     def _complete_reasoning(self, item: OutputItem, done: Json, frame: bytes | None) -> list[Event]:
         """Emit what the finished item says beyond what was streamed, and close it."""
@@ -759,27 +742,23 @@ class ItemReader:
         """Read the held events, as the summary or the raw reasoning that they are."""
         events: list[Event] = []
         held, item.held_events = item.held_events, []
-        for event, frame in held:
+        for event in held:
             if item.summary_is_raw:
-                renamed = rename_raw_summary_in_event(event)
-                changed = change_frame(frame, rename_raw_summary_in_event)
-                events += self._read_reasoning(item, renamed, changed)
+                events += self._read_reasoning(item, rename_raw_summary_in_event(event))
             else:
-                events += self._read_native(item, event, frame)
+                events += self._read_native(item, event)
         return events
 
-    def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        events = item.native.read(event, SUMMARY, frame)
+    def _read_native(self, item: OutputItem, event: Json) -> list[Event]:
+        events = item.native.read(event, SUMMARY)
         return self._output.count_fault() if events is None else events
 
     # The answer
 
-    def _read_answer(
-        self, named: OutputItem | None, event: Json, frame: bytes | None
-    ) -> list[Event]:
+    def _read_answer(self, named: OutputItem | None, event: Json) -> list[Event]:
         item = self._find_target(named, event)
         opening = self._announce(item) if item is not None and item is not named else []
-        events = self._read_item(item, event, frame)
+        events = self._read_item(item, event)
         return self._output.count_fault() if events is None else [*opening, *events]
 
     def _find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
@@ -807,13 +786,18 @@ class ItemReader:
 
     # The end of an item
 
-    def _end(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+    def _end(self, item: OutputItem, event: Json) -> list[Event]:
         """Read the event that ends an item."""
         if item.is_reasoning:
-            return self._end_reasoning(item, event, frame)
-        rest = self._read_end(item, event["item"])
-        done, frame = item.reconcile_done(event, frame)
+            item.summary_is_raw = not item.native.has_begun and is_raw_summary(event["item"])
+            rest = self._release_held(item)
+        else:
+            rest = self._read_end(item, event["item"])
+        event = item.reconcile_done(event)
+        done, frame = event["item"], self._frame(event)
         self._output.store_done(item, done)
+        if item.is_reasoning:
+            return [*rest, *self._complete_reasoning(item, done, frame)]
         item.is_open = False
         return [*rest, *self._end_answer(item, done, frame)]
 
@@ -822,7 +806,7 @@ class ItemReader:
         is_reasoning = item.is_reasoning
         rest = self._release_held(item) if is_reasoning else item.contents.finish_early(item.added)
         item.done = item.snapshot(status)
-        frame = self._make_frame(ITEM_DONE, {"output_index": item.output_index, "item": item.done})
+        frame = self._frame(item.event(ITEM_DONE, item.done))
         if is_reasoning:
             return [*rest, *self._complete_reasoning(item, item.done, frame)]
         item.is_open, item.is_closed_early = False, True
@@ -830,26 +814,31 @@ class ItemReader:
 
     # What other APIs need otherwise
 
-    def _begin_answer(self, item: OutputItem, frame: bytes | None) -> list[Event]:
+    def _begin_answer(self, item: OutputItem, event: Json) -> list[Event]:
         """Begin an item of the answer."""
         if without_content(item.added) != item.added:  # that comes in events of its own
-            frame = change_frame(
-                frame, lambda event: {**event, "item": without_content(event["item"])}
-            )
-        return [PartStarted(LANE, frame, part=item.part)]
+            event = {**event, "item": without_content(event["item"])}
+        return [PartStarted(LANE, self._frame(event), part=item.part)]
 
-    def _read_item(
-        self, item: OutputItem | None, event: Json, frame: bytes | None
-    ) -> list[Event] | None:
+    def _read_item(self, item: OutputItem | None, event: Json) -> list[Event] | None:
         """Read an event of an item of the answer; return None if it is out of order."""
         if item is None:
             is_content = event.get("type") in EVENT_STAGES
-            return None if is_content else [_other_event(event, frame, self._last_part(event))]
+            return None if is_content else [self._other_event(event, self._last_part(event))]
         if not item.is_open:
             return None
         if (kind := content_kind_of(event, item.type)) is not None:
-            return item.contents.read(event, kind, frame)
-        return [_other_event(*item.address(event, frame), item.part)]
+            return item.contents.read(event, kind)
+        return [self._other_event(item.address(event), item.part)]
+
+    def _other_event(self, event: Json, part: Part | None) -> Event:
+        """Return an event of unknown meaning. Deltas count as text only if they are known as
+        that."""
+        event_type, frame = string(event.get("type")), self._frame(event)
+        if not event_type.endswith(".delta"):
+            return Passthrough(LANE, frame, part=part)
+        text = string(event.get("delta")) if event_type == TEXT_DELTA else ""
+        return ContentDelta(LANE, frame, text, part=part)
 
     def _is_next_text(self, item: OutputItem, _event: Json) -> bool:
         """Return whether an event was but the next text of an item, and that goes out at once."""
@@ -883,15 +872,6 @@ def _note_rest(delta: Event, event: Json) -> None:
     """Note whether the frame of a delta of a text says more than that."""
     if isinstance(delta, ContentDelta) and delta.frame is not None and said_text(delta):
         delta.says_more = says_anything(without_logprobs({**event, "delta": ""}))
-
-
-def _other_event(event: Json, frame: bytes | None, part: Part | None) -> Event:
-    """Return an event of unknown meaning. Deltas count as text only if they are known as that."""
-    event_type = string(event.get("type"))
-    if not event_type.endswith(".delta"):
-        return Passthrough(LANE, frame, part=part)
-    text = string(event.get("delta")) if event_type == TEXT_DELTA else ""
-    return ContentDelta(LANE, frame, text, part=part)
 
 
 def _state_events(item: OutputItem, done: Json, display: Display) -> list[Event]:
@@ -959,7 +939,7 @@ class TranslatedItems(ItemReader):
         self._confirmed = 0  # the turn of the last message of the final response so far
         self._failure: ErrorDetail | None = None
 
-    def _begin_answer(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
+    def _begin_answer(self, item: OutputItem, _event: Json) -> list[Event]:
         begun = PartStarted(LANE, None, part=item.part)
         if item.type in TOLD_TYPES:
             item.contents.takes_rest = "last part"
@@ -975,9 +955,7 @@ class TranslatedItems(ItemReader):
             return item.is_reasoning or not event.get("logprobs")
         return item.telling.is_named and item.telling.has_arguments
 
-    def _read_item(
-        self, item: OutputItem | None, event: Json, _frame: bytes | None
-    ) -> list[Event] | None:
+    def _read_item(self, item: OutputItem | None, event: Json) -> list[Event] | None:
         if item is None or item.type not in TOLD_TYPES:
             return []
         if event.get("type") not in EVENT_STAGES:
@@ -988,7 +966,7 @@ class TranslatedItems(ItemReader):
         if not item.is_open:
             return None
         kind = content_kind_of(event, item.type)
-        events = None if kind is None else item.contents.read(event, kind, None)
+        events = None if kind is None else item.contents.read(event, kind)
         if not item.telling.is_named:  # its arguments come with its name
             return []
         deltas = self._deltas(item, events or (), objects([event.get("part"), event]))
@@ -1289,9 +1267,10 @@ class ResponseLifecycle:
         repaired = self._repaired({**event, "type": "response.created"})
         return {**repaired["response"], "status": "in_progress", "output": [], "usage": None}
 
-    def repair(self, event: Json, frame: bytes | None) -> FramedEvent:
-        """Repair an event that repeats the response; return it with its frame."""
-        return repair(event, frame, self._repaired)
+    def repair(self, event: Json) -> Json:
+        """Repair an event that repeats the response."""
+        repaired = self._repaired(event)
+        return event if repaired == event else repaired
 
     def _repaired(self, event: Json) -> Json:
         given = event.get("response")

@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.frames import MakeFrame, change_frame, no_frame
+from abridge.apis.frames import MakeFrame, change_frame, frame_of, no_frame
 from abridge.apis.json import objects
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
@@ -167,7 +167,7 @@ class ShownItems:
             added = make_reasoning(mint_id("rs_"), "in_progress")
             item = OutputItem(number, added, "", self._output.reserve, self._make_frame)
             self._made[part.whole] = item
-            frame = self._make_frame(ITEM_ADDED, {"output_index": number, "item": added})
+            frame = frame_of(item.event(ITEM_ADDED, added), self._make_frame)
             started = ReasoningStarted(LANE, frame, number, part=item.part)
             return [started, *item.contents.add(REASONING, "")]
         item = self._made[part.whole]
@@ -180,8 +180,7 @@ class ShownItems:
             return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
         rest = item.contents.close()
         item.is_open, item.done = False, item.snapshot("completed")
-        fields = {"output_index": item.output_index, "item": item.done}
-        frame = self._make_frame(ITEM_DONE, fields)
+        frame = frame_of(item.event(ITEM_DONE, item.done), self._make_frame)
         return [*rest, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     # Frames
