@@ -240,3 +240,9 @@ def test_deltas_without_text_are_not_held_back_for_ever() -> None:
     read = [delta["token_id"] for delta in deltas if "token_id" in delta]
     assert read == [*range(MAX_HELD), -1]
     assert [delta["content"] for delta in deltas if delta.get("content")] == ["<", "3"]
+
+
+def test_a_content_of_unknown_meaning_passes() -> None:
+    stream = b"".join([ROLE, chunk({"content": {"odd": True}}), *STOP])
+    assert b'{"odd": true}' in chat(expose="both").stream(stream)
+    assert b"odd" not in chat(expose="summary").stream(stream)

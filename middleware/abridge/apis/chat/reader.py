@@ -211,7 +211,7 @@ class ChatReader:
         return [*events, reported, *self._read_end(None)]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        completion = parse_object(body, loads_exact)
+        completion = sent = parse_object(body, loads_exact)
         if completion is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
         originals = objects((completion or {}).get("choices"))
@@ -222,13 +222,16 @@ class ChatReader:
         if completion is None or not isinstance(completion.get("choices"), list):
             unread = body if self._carries_frames and self._rebuilder is None else None
             return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
-        events = self._start(completion)
-        for choice, original in zip(objects(completion["choices"]), originals, strict=True):
+        events, given = self._start(completion), objects(completion["choices"])
+        choices = list(map(self._take_thinking, given))
+        if any(map(is_not, choices, given)):
+            completion = {**completion, "choices": choices}
+        for choice, original in zip(choices, originals, strict=True):
             events += self._read_whole_choice(choice, original)
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
         error = next(errors, None) or self._find_failure()
-        carried = body if self._rebuilder is None else dumps(completion)
+        carried = body if completion is sent else dumps(completion)
         end_frame = carried if self._carries_frames else None
         return [*events, ResponseEnded(None, end_frame, ok=error is None, usage=usage, error=error)]
 
@@ -409,16 +412,21 @@ class ChatReader:
             events.append(ErrorReported(None, None, error, said=said))
         return [*events[:-1], *self._record_turn(reader), *events[-1:]] if ends else events
 
+    def _take_thinking(self, choice: Json) -> Json:
+        """Return a choice of a completion without thinking in the texts of its message."""
+        said, texts = choice.get("message"), self._choices[get_index(choice)].texts
+        if not isinstance(said, dict):
+            return choice
+        message = texts.split_message(said, choice.get("finish_reason"))
+        if message is said:
+            return choice
+        hides_logprobs = self._rebuilder is not None and choice.get("logprobs")
+        return {**choice, "message": message, **({"logprobs": None} if hides_logprobs else {})}
+
     def _read_whole_choice(self, choice: Json, original: Json) -> list[Event]:
-        """Read a choice of a completion, in which thinking is taken out of its message."""
         reader, message = self._choices[get_index(choice)], choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
-            if self._rebuilder is not None:
-                said, finish = message, choice.get("finish_reason")
-                message = choice["message"] = reader.texts.split_message(said, finish)
-                if message is not said and choice.get("logprobs"):
-                    choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -427,9 +435,7 @@ class ChatReader:
             events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
         finish = choice.get("finish_reason") or "stop"
         given = reader.complete({**others, "delta": message, "finish_reason": finish})
-        for part in [given] if self._rebuilder is not None else reader.texts.split(given):
-            events += self._read_choice(reader, part)
-        return events
+        return [*events, *self._read_choice(reader, given)]
 
     def _make_frames(self, events: list[Event], chunk: Json, frame: bytes | None) -> list[Event]:
         """Give the events their frames: the one that came if a chunk says just this, else new ones.

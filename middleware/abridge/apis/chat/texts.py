@@ -138,6 +138,8 @@ class ChoiceTexts:
         """Split a choice, which may be changed where it was rebuilt."""
         delta = get_delta(choice)
         found, content = find_reasoning(delta), delta.get("content")
+        if not isinstance(content, str | list | None):
+            return [choice]  # of unknown meaning
         parts = self._split_content(delta, found, is_last=is_last)
         changed = self._hides_raw and self._split_others(delta, is_last=is_last)
         if not (self._hides_raw or parts) and self._content.has_held_text:

@@ -49,7 +49,6 @@ from abridge.apis.chat.reasoning import (
     trusts_summaries,
     without_reasoning,
 )
-from abridge.apis.chat.texts import split_inline
 from abridge.apis.chat.tools import attribute_message
 from abridge.apis.delta_patterns import note_move
 from abridge.apis.display import Display, ListField
@@ -858,29 +857,16 @@ def rewrite_choice(choice: Json, summary: ItemSummary, profile: Profile, display
 
     The rules are those of a stream.
     """
-    message = choice.get("message")
-    found = _take_reasoning(message, profile, display) if isinstance(message, dict) else None
-    if message is None or found is None or display.is_plain:
+    message, trusts = choice.get("message"), trusts_summaries(profile, display)
+    if not isinstance(message, dict) or display.is_plain:
+        return
+    found = find_reasoning(message, trusts_summaries=trusts)
+    if found is None:
         return
     if not (found.native and display.show_summary):
         choice["message"] = _rewrite_message(message, found, summary, display)
     elif not display.show_raw:
         choice["message"] = {**without_reasoning(message), **extract_native_summary(message)}
-
-
-def _take_reasoning(message: Json, profile: Profile, display: Display) -> FoundReasoning | None:
-    """Find the message's reasoning; inline reasoning is removed from the content.
-
-    Where a field holds the reasoning, tags in the text belong to the answer.
-    """
-    found = find_reasoning(message, trusts_summaries=trusts_summaries(profile, display))
-    if found is not None or display.hides_raw:
-        return found
-    inline, rest = split_inline(message.get("content"), profile)
-    if not inline.strip():
-        return None
-    message["content"], message[DEFAULT_FIELD] = rest, inline
-    return FoundReasoning(inline, DEFAULT_FIELD)
 
 
 def _rewrite_message(
