@@ -49,13 +49,6 @@ class SentEvent(dict[str, Any]):
         self.frame = frame
 
 
-def frame_of(event: Json, make_frame: MakeFrame) -> bytes | None:
-    """Return the frame of an event: upstream's, unless the event was repaired."""
-    if isinstance(event, SentEvent):
-        return event.frame
-    return make_frame(string(event.get("type")), event)
-
-
 def with_event_name(frame: bytes, event: Json) -> bytes:
     """Return the frame with an `event:` line that names its event's type."""
     if frame[:6] == b"event:" or frame.find(b"\nevent:") >= 0:  # see `CR` in sse.py

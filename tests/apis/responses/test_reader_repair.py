@@ -10,7 +10,7 @@ import pytest
 
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.items import OutputItems
+from abridge.apis.responses.items import OutputItems, ResponseState
 from abridge.core.events import ContentDelta
 from abridge.core.plan import Passage
 from abridge.providers.catalog import PROFILES
@@ -152,9 +152,9 @@ class TestTheFinalResponse:
         assert str(2**70 + 1).encode() in out
 
     def test_beyond_the_limit_it_is_as_upstream_sent_it(self) -> None:
-        output = OutputItems(10)
+        output = OutputItems(ResponseState(Display(), 10, carries_frames=True))
         item = output.add(OUTPUT[3], 3)
-        if output.reserve(11):
+        if output.state.reserve(11):
             item.done = OUTPUT[3]
         assert output.reconcile([]) == []
 

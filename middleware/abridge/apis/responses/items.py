@@ -24,15 +24,16 @@ stays as upstream has it. Only what upstream leaves out is filled in.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from abridge.apis.delta_patterns import Continuation
-from abridge.apis.frames import MakeFrame, encode_event, frame_of
+from abridge.apis.display import Display
+from abridge.apis.frames import SentEvent, encode_event
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.obfuscation import PADDING_FIELDS
+from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_event
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -295,8 +296,39 @@ def _kind_of_part(part: object, kinds: tuple[ContentKind, ...]) -> ContentKind |
 
 # The content of one item
 
-Reserve: TypeAlias = Callable[[int], bool]
-"""Reserves room for so many characters; returns whether as much was left."""
+
+class ResponseState:
+    """What the items of one response share, of which at most `limit` characters are stored.
+
+    With `carries_frames` the client speaks Responses, too: its items follow each other, and every
+    event has a frame.
+    """
+
+    def __init__(self, display: Display, limit: int, *, carries_frames: bool) -> None:
+        self.display = display
+        self.limit = limit
+        self.carries_frames = carries_frames
+        self._room_left = limit
+
+    def reserve(self, size: int) -> bool:
+        """Reserve room for so many characters; return whether as much was left."""
+        if size > self._room_left:
+            return False
+        self._room_left -= size
+        return True
+
+    def make_frame(self, event_type: str, fields: Json) -> bytes | None:
+        """Make the frame of an event that upstream did not send."""
+        if not self.carries_frames:
+            return None
+        shown = obfuscate_event(fields) if self.display.obfuscate else fields
+        return encode_event(event_type, shown)
+
+    def frame_of(self, event: Json) -> bytes | None:
+        """Return the frame of an event: upstream's, unless the event was repaired."""
+        if isinstance(event, SentEvent):
+            return event.frame
+        return self.make_frame(string(event.get("type")), event)
 
 
 class StreamedPart(Part):
@@ -391,24 +423,19 @@ class ItemContents:
         part: Part,
         address: Json,
         added: Json,
-        reserve: Reserve,
-        make_frame: MakeFrame,
+        state: ResponseState,
         *,
         kinds: tuple[ContentKind, ...] | None = None,
-        hides_raw: bool = False,
     ) -> None:
-        self._hides_raw = hides_raw
         self.takes_rest: RestPlace = "open part"
         self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self.number = 0  # of a message among the messages, or of a call among the calls
-        self.separates = False  # the parts are those of a summary, which is read as reasoning
         self._item_part = part  # of the answer, whose parts are items
         self._address = address
         self._added = added
         self._item_type = string(added.get("type"))
         self._kinds = CONTENT_KINDS.get(self._item_type, ()) if kinds is None else kinds
-        self._reserve = reserve
-        self._make_frame = make_frame
+        self._state = state
         self._parts: list[StreamedPart] = []  # in the order in which they began
         self._current: StreamedPart | None = None  # the part of the last event
         self._next: StreamedPart | None = None  # that part, if the next delta may be like the last
@@ -577,7 +604,8 @@ class ItemContents:
             return is_late or (part.is_open and not part.texts)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
-            is_safe = not (self._hides_raw and SIGN.search(part.said_text))
+            hides_raw = self._state.display.hides_raw
+            is_safe = not (hides_raw and SIGN.search(part.said_text))
             return bool(is_late and is_safe and text and text in part.said_text)
         return not text or text == part.said_text
 
@@ -728,7 +756,7 @@ class ItemContents:
             return text[len(known) :]
         part.is_mismatched = True
         self.contradicted = known if self.contradicted is None else self.contradicted
-        if self._reserve(max(0, len(text) - len(known))):
+        if self._state.reserve(max(0, len(text) - len(known))):
             part.texts[:] = [text]
         else:
             part.truncated = True
@@ -746,7 +774,7 @@ class ItemContents:
         return next((part.place for part in reversed(self._parts) if part.texts), -1)
 
     def _append(self, part: StreamedPart, text: str) -> None:
-        if self._reserve(len(text)):
+        if self._state.reserve(len(text)):
             part.texts.append(text)
         else:
             part.truncated = True
@@ -765,7 +793,8 @@ class ItemContents:
         kind = part.content_kind
         event: Event
         if kind is REASONING:
-            if stage == "added" and part.place and self.separates:
+            is_summary = self._state.display.replaces_native  # which is read as reasoning
+            if stage == "added" and part.place and is_summary:
                 text = PART_SEPARATOR
             event = ReasoningDelta(LANE, frame, self._item_part.number, text)
         elif kind is SUMMARY:
@@ -786,10 +815,8 @@ class ItemContents:
     def _make_missing(self, part: StreamedPart, stage: Stage, text: str) -> Event:
         """Make an event that upstream left out."""
         event_type, fields = part.content_kind.build_event(stage, text)
-        frame = self._make_frame(
-            event_type,
-            {**part.address, **part.content_kind.extra_fields(stage, self._added), **fields},
-        )
+        beside = part.content_kind.extra_fields(stage, self._added)
+        frame = self._state.make_frame(event_type, {**part.address, **beside, **fields})
         return self._tell(part, stage, frame, text if stage == "delta" else "")
 
     def _correct(self, part: StreamedPart, stage: Stage, event: Json) -> bytes | None:
@@ -810,7 +837,7 @@ class ItemContents:
         if correct != event:
             whole = kind.build_event(stage, known)[1] | kind.extra_fields(stage, self._added)
             event = _fill_missing(whole, correct)
-        return frame_of(event, self._make_frame)
+        return self._state.frame_of(event)
 
 
 def _fill_missing(whole: Json, event: Json) -> Json:
@@ -845,11 +872,8 @@ class OutputItem:
         self,
         output_index: int,
         added: Json,
+        state: ResponseState,
         item_id: str = "",
-        reserve: Reserve = lambda _: True,
-        make_frame: MakeFrame = encode_event,
-        *,
-        hides_raw: bool = False,
     ) -> None:
         self.output_index = output_index  # its `output_index` as the client knows it
         self.upstream_id = string(added.get("id"))  # upstream's id
@@ -861,10 +885,8 @@ class OutputItem:
         kind = PART_KINDS.get(self.type, "call")
         self.part = Part(kind, output_index, free_text=self.type != "function_call")
         address = {"item_id": self.id, "output_index": output_index}
-        self.contents = ItemContents(
-            self.part, address, added, reserve, make_frame, hides_raw=hides_raw
-        )
-        self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
+        self.contents = ItemContents(self.part, address, added, state)
+        self.native = ItemContents(self.part, address, added, state, kinds=(SUMMARY,))
         self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[Json] = []
@@ -946,20 +968,6 @@ def mint_item_id(item_type: str) -> str:
     return mint_id(id_prefix(item_type))
 
 
-class _Room:
-    """The characters that may still be stored."""
-
-    def __init__(self, limit: int) -> None:
-        self._left = limit
-
-    def reserve(self, size: int) -> bool:
-        """Reserve so many characters; return whether as many were left."""
-        if size > self._left:
-            return False
-        self._left -= size
-        return True
-
-
 Named = TypeVar("Named")
 
 
@@ -991,19 +999,15 @@ class Addresses(Generic[Named]):
 
 
 class OutputItems:
-    """Hold the items of one response, of which at most `limit` characters are stored."""
+    """Hold the items of one response."""
 
-    def __init__(
-        self, limit: int, make_frame: MakeFrame = encode_event, *, hides_raw: bool = False
-    ) -> None:
-        self._hides_raw = hides_raw
+    def __init__(self, state: ResponseState) -> None:
+        self.state = state
         self._last_reasoning: OutputItem | None = None  # the reasoning item that began last
         self._last_answer: OutputItem | None = None  # the item of the answer that did
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
         self.misplaced = 0  # texts of the final response that no stream can have in their place
-        self.reserve = _Room(limit).reserve
-        self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}
         self._addresses = Addresses[OutputItem]()  # every id in use, and upstream's indexes
         self.message_count = 0  # messages among them
@@ -1042,15 +1046,15 @@ class OutputItems:
 
     def store_done(self, item: OutputItem, done: Json) -> None:
         """Store an item as it is at its end, if there is room."""
-        if self.reserve(self.frame_size):
+        if self.state.reserve(self.frame_size):
             item.done = done
 
-    def note_begun(self, item: OutputItem, *, is_ordered: bool) -> None:
+    def note_begun(self, item: OutputItem) -> None:
         """Note that an item has begun: what names no known item may be about this one. Where items
         need no order, only a message goes on so."""
         if item.is_reasoning:
             self._last_reasoning = item
-        elif is_ordered or item.type == "message":
+        elif self.state.carries_frames or item.type == "message":
             self._last_answer = item
 
     def count_fault(self) -> list[Event]:
@@ -1068,9 +1072,7 @@ class OutputItems:
         number, given_id = len(self._items), upstream_id(added)
         is_taken = not given_id or given_id in self._addresses.by_id
         item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
-        item = self._items[number] = OutputItem(
-            number, added, item_id, self.reserve, self._make_frame, hides_raw=self._hides_raw
-        )
+        item = self._items[number] = OutputItem(number, added, self.state, item_id)
         is_numbered = isinstance(index, int)
         item.part.free_text |= is_numbered  # upstream ends it: its last word may be another
         if not (given_id or is_numbered):

@@ -15,6 +15,7 @@ Everything is in one lane. An item's number is its `output_index`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
@@ -33,11 +34,7 @@ from abridge.apis.errors import (
     without_message,
 )
 from abridge.apis.frames import (
-    MakeFrame,
     SentEvent,
-    encode_event,
-    frame_of,
-    no_frame,
     parse_frame,
     with_event_name,
 )
@@ -56,7 +53,6 @@ from abridge.apis.json import (
 )
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.media import unrepresentable
-from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, UNDER_WAY, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponsesRebuilder
@@ -78,6 +74,7 @@ from abridge.apis.responses.items import (
     TEXT_TYPE_ALIASES,
     OutputItem,
     OutputItems,
+    ResponseState,
     StreamedPart,
     content_kind_of,
     event_text,
@@ -153,25 +150,22 @@ class ResponsesReader:
     def __init__(
         self, profile: Profile, display: Display, limit: int, *, translates: bool = False
     ) -> None:
-        make_frame: MakeFrame = _encode_obfuscated if display.obfuscate else encode_event
-        self._make_frame = make_frame = no_frame if translates else make_frame
-        self._carries_frames = not translates
+        self._state = ResponseState(display, limit, carries_frames=not translates)
         self._profile = profile
         self._summary_is_raw = summary_is_raw(profile, display)
         self._hides_raw = display.hides_raw
         # What is replaced keeps its type, by which it can be given back to upstream as it was sent.
         keeps_type = display.hides_raw or display.replaces_native
         self._raw_part_type = "summary_text" if keeps_type else "reasoning_text"
-        self._display = display
         self._rebuilder: ResponsesRebuilder | None = None
         if display.hides_raw:
             self._rebuilder = ResponsesRebuilder(display.echoed, DropCount.of(display))
-        self._output = OutputItems(limit, make_frame, hides_raw=display.hides_raw)
+        self._output = OutputItems(self._state)
         self._texts: ShownItems | None = None
         if expects_thinking(profile, display):
-            self._texts = ShownItems(profile, display, limit, self._output, make_frame)
+            self._texts = ShownItems(profile, self._output)
         read_items = TranslatedItems if translates else ItemReader
-        self._items = read_items(self._output, make_frame, limit, display, self._texts)
+        self._items = read_items(self._output, self._texts)
         self.continuation: Continuation | None = None
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
@@ -211,7 +205,7 @@ class ResponsesReader:
                 return []
             event = rebuilt
         elif event is sent:
-            named = with_event_name(frame, sent) if self._carries_frames else None
+            named = with_event_name(frame, sent) if self._state.carries_frames else None
             event = SentEvent(sent, named)
         events = self._read_event(event)
         if len(events) == 1:
@@ -235,7 +229,7 @@ class ResponsesReader:
         sent = parse_object(body, loads_exact)
         if sent is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
-        frame = body if self._carries_frames and not self._hides_raw else None
+        frame = body if self._state.carries_frames and not self._hides_raw else None
         if sent is None or not isinstance(sent.get("output"), list):
             return [ResponseEnded(None, frame, ok=False, error=self._error_in(sent))]
         for item in sent["output"]:
@@ -245,14 +239,14 @@ class ResponsesReader:
         )
         if self._rebuilder is not None:
             response = self._rebuilder.rebuild_response(response)
-        if self._carries_frames:
+        if self._state.carries_frames:
             if self._texts is not None:
                 response = self._texts.show_whole(response)
             response = self._lifecycle.repair_whole(response)
             frame = dumps(response) if self._hides_raw or response != sent else frame
         events = self._start(response, None)
         output: list[tuple[int | None, Any]] = list(enumerate(response["output"]))
-        if self._carries_frames:
+        if self._state.carries_frames:
             self._final_output = output
             for number, item in enumerate(response["output"]):
                 if isinstance(item, dict):
@@ -263,7 +257,7 @@ class ResponsesReader:
         return self._select([*events, *self._make_end(response, frame, ok=True)])
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        return record_output(self._final_output, joined=not self._carries_frames)
+        return record_output(self._final_output, joined=not self._state.carries_frames)
 
     def observed(self) -> Observation:
         return self._observation
@@ -287,9 +281,6 @@ class ResponsesReader:
         handler = self._HANDLERS.get(event_type)
         events += self._items.read(event) if handler is None else handler(self, event)
         return self._select(events)
-
-    def _frame(self, event: Json) -> bytes | None:
-        return frame_of(event, self._make_frame)
 
     def _read_unparsed(self, data: bytes | None, frame: bytes) -> list[Event]:
         """Read a frame of which no event was parsed.
@@ -319,11 +310,11 @@ class ResponsesReader:
             return self._output.count_fault()
         else:
             passed = frame
-        return [Passthrough(None, passed)] if self._carries_frames else []
+        return [Passthrough(None, passed)] if self._state.carries_frames else []
 
     def _select(self, events: list[Event]) -> list[Event]:
         """Drop the events that say nothing without a frame."""
-        if self._carries_frames:
+        if self._state.carries_frames:
             return events
         return [
             event
@@ -349,7 +340,7 @@ class ResponsesReader:
         A translated response is begun by its writer.
         """
         is_first = event_type in FIRST_EVENTS or not event_type.startswith("response.")
-        if is_first or not self._carries_frames:
+        if is_first or not self._state.carries_frames:
             return []
         response = self._lifecycle.initial_response(event)
         return self._on_lifecycle({"type": "response.created", "response": response})
@@ -360,11 +351,11 @@ class ResponsesReader:
         event = self._lifecycle.repair(event)
         if self._texts is not None and (output := event["response"]["output"]):
             event = _with_output(event, self._texts.show_unfinished(output))
-        return self._start(event["response"], self._frame(event))
+        return self._start(event["response"], self._state.frame_of(event))
 
     def _start(self, response: Json, frame: bytes | None) -> list[Event]:
         """Store the response so far; emit it with a frame, and else the first time."""
-        is_repeated = self._beginning is not None and not self._carries_frames
+        is_repeated = self._beginning is not None and not self._state.carries_frames
         self._beginning = frame or sse.encode_frame(packed({"response": response}))
         if is_repeated:
             return []
@@ -382,7 +373,7 @@ class ResponsesReader:
         return without_message(error) if error and self._hides_raw else error
 
     def _on_error(self, event: Json) -> list[Event]:
-        error, frame = event.get("error"), self._frame(event)
+        error, frame = event.get("error"), self._state.frame_of(event)
         message = string((error if isinstance(error, dict) else event).get("message"))
         if self._error is not None:  # it is reported once
             return [Passthrough(None, frame)]
@@ -401,11 +392,11 @@ class ResponsesReader:
         closing = self._items.break_off() if event_type == "response.failed" else []
         closing += self._items.finish(status, output)
         final = self._output.reconcile(output)
-        rest = [] if self._carries_frames else self._read_rest(response, final)
+        rest = [] if self._state.carries_frames else self._read_rest(response, final)
         self._note_final(final)
         ended = _with_output(event, [item for _, item in self._final_output])
-        end = self._make_end(response, self._frame(ended), ok=event_type != "response.failed")
-        return [*closing, *rest, *end]
+        frame, ok = self._state.frame_of(ended), event_type != "response.failed"
+        return [*closing, *rest, *self._make_end(response, frame, ok=ok)]
 
     def _note_final(self, output: list[tuple[int | None, Any]]) -> None:
         """Note the output of the final response, as it is shown."""
@@ -435,12 +426,12 @@ class ResponsesReader:
         if self._beginning is None:
             if self._error is not None:
                 return None
-            return self._make_frame("error", {**error.as_dict(), "param": None})
+            return self._state.make_frame("error", {**error.as_dict(), "param": None})
         self._note_final(self._output.reconcile(None))
         response = parse_frame(self._beginning).get("response", {})
         output = [item for _, item in self._final_output]
         failed = as_failed({**response, "output": output}, error)
-        return self._make_frame("response.failed", {"response": failed})
+        return self._state.make_frame("response.failed", {"response": failed})
 
     _HANDLERS: ClassVar[dict[str, _ResponseHandler]] = {
         "response.created": _on_lifecycle,
@@ -458,10 +449,6 @@ def _with_output(event: Json, output: list[Any]) -> Json:
     if output == event["response"].get("output"):
         return event
     return {**event, "response": {**event["response"], "output": output}}
-
-
-def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
-    return encode_event(event_type, obfuscate_event(fields))
 
 
 # Output items
@@ -483,23 +470,13 @@ class ItemReader:
     tools/server/server-task.cpp): there arguments are whole once they are JSON.
     """
 
-    keeps_order = True
-    """Items of the answer follow each other; else only reasoning is ended by what follows it."""
-
-    def __init__(
-        self,
-        output: OutputItems,
-        make_frame: MakeFrame,
-        limit: int,
-        display: Display,
-        texts: ShownItems | None,
-    ) -> None:
+    def __init__(self, output: OutputItems, texts: ShownItems | None) -> None:
         self.foreign = 0  # events that were left out, since their items cannot have them
         self._output = output
         self._texts = texts
-        self._make_frame = make_frame
-        self._display, self._hides_raw = display, display.hides_raw
-        self._order = Order(limit, iter(()), alternating=not self.keeps_order)
+        self._state = state = output.state
+        self._hides_raw = state.display.hides_raw
+        self._order = Order(state.limit, iter(()), alternating=not state.carries_frames)
 
     def continuation_of(self, event: Json, delta: Event) -> Continuation | None:
         """Return how a delta is gone on with, if all that its event said is the next text."""
@@ -534,9 +511,6 @@ class ItemReader:
         item = self._output.find(event)
         return content_kind_of(event, "message" if item is None else item.type) is None
 
-    def _frame(self, event: Json) -> bytes | None:
-        return frame_of(event, self._make_frame)
-
     def _place(self, events: list[Event], call_status: str = "completed") -> list[Event]:
         """Return events in their order, with all the events of the items that it has ended."""
         placed: list[Event] = []
@@ -557,12 +531,12 @@ class ItemReader:
         """Close the open items at the end of the response, as its `output` has them. If none was
         streamed, as gateways do that only wrap a whole response, all are streamed here."""
         left, events = self._output.all_open, list[Event]()
-        if self.keeps_order and self._output.is_empty:
+        if self._state.carries_frames and self._output.is_empty:
             for index, whole in enumerate(objects(output)):
                 events += self.read({"type": ITEM_DONE, "output_index": index, "item": whole})
         finals = self._output.find_finals(output) if left else {}
         for item in left:
-            if item.is_open and (item.is_reasoning or self.keeps_order):
+            if item.is_open and (item.is_reasoning or self._state.carries_frames):
                 ending = self._finish(item, status, finals.get(item.output_index))
                 events += self._place(self._order.take(ending))
         return events
@@ -599,8 +573,8 @@ class ItemReader:
         """Read an item of a response that is not streamed, where frames are carried."""
         if not is_reasoning(item):
             return [ContentDelta(LANE, None, raw_text(item))]
-        whole = OutputItem(number, item, make_frame=no_frame)
-        whole.contents.separates = self._display.replaces_native
+        unstreamed = ResponseState(self._state.display, sys.maxsize, carries_frames=False)
+        whole = OutputItem(number, item, unstreamed)
         return [ReasoningStarted(LANE, None, number), *self._complete_reasoning(whole, item, None)]
 
     def read_rest(self, number: int | None, done: Json) -> list[Event]:
@@ -623,18 +597,17 @@ class ItemReader:
     def _on_added(self, event: Json) -> list[Event]:
         added, index = event.get("item"), event.get("output_index")
         if not isinstance(added, dict):
-            return [Passthrough(LANE, self._frame(event))]
+            return [Passthrough(LANE, self._state.frame_of(event))]
         if self._output.has_item(added, index):
             return self._output.count_fault()
         item = self._output.add(added, index)
         return self._begin(item, item.address(event))
 
     def _begin(self, item: OutputItem, event: Json) -> list[Event]:
-        self._output.note_begun(item, is_ordered=self.keeps_order)
+        self._output.note_begun(item)
         if not item.is_reasoning:
             return self._begin_answer(item, event)
-        item.contents.separates = self._display.replaces_native
-        frame = self._frame(event)
+        frame = self._state.frame_of(event)
         return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
 
     def _announce(self, item: OutputItem) -> list[Event]:
@@ -644,7 +617,7 @@ class ItemReader:
     def _on_done(self, event: Json) -> list[Event]:
         done, index = event.get("item"), event.get("output_index")
         if not isinstance(done, dict):
-            return [Passthrough(LANE, self._frame(event))]
+            return [Passthrough(LANE, self._state.frame_of(event))]
         item, opening = self._output.find_by_end(done, index), list[Event]()
         if item is None:
             item = self._output.add(without_content(done), index)
@@ -668,9 +641,9 @@ class ItemReader:
         text, item = event_text(event, kind) or "", self._output.find_reasoning(event)
         if item is not None:
             return self._read_reasoning(item, event)
-        if named is not None and self.keeps_order:
+        if named is not None and self._state.carries_frames:
             part = named.part if named.is_open else None  # it is within an item of the answer
-            return [ReasoningDelta(LANE, self._frame(event), 0, text, part=part)]
+            return [ReasoningDelta(LANE, self._state.frame_of(event), 0, text, part=part)]
         if not text:
             return self._output.count_fault()
         added = {"id": event.get("item_id"), "type": "reasoning"}
@@ -685,7 +658,7 @@ class ItemReader:
         """
         event_type = string(event.get("type"))
         is_known = event_type in EVENT_STAGES or event_type == ANNOTATION_ADDED
-        if not (is_known or self.keeps_order):
+        if not (is_known or self._state.carries_frames):
             return []
         item = self._output.find(event)
         of_reasoning = item is not None and item.is_reasoning
@@ -708,10 +681,11 @@ class ItemReader:
         """Read an event of unknown meaning, which may contain reasoning."""
         item = self._output.find_reasoning(event)
         if item is None:
-            return [ReasoningDelta(LANE, self._frame(event), 0, "", part=self._last_part(event))]
+            frame, part = self._state.frame_of(event), self._last_part(event)
+            return [ReasoningDelta(LANE, frame, 0, "", part=part)]
         if not item.is_open:
             return self._output.count_fault()
-        frame = self._frame(item.address(event))
+        frame = self._state.frame_of(item.address(event))
         return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
 
     def _on_summary(self, event: Json) -> list[Event]:
@@ -725,7 +699,7 @@ class ItemReader:
         event = item.address(event)
         if SUMMARY_STAGES[event["type"]] == "added" or item.native.has_begun:
             return [*self._release_held(item), *self._read_native(item, event)]
-        if not self._output.reserve(self._output.frame_size):
+        if not self._state.reserve(self._output.frame_size):
             return self._output.count_fault()
         item.held_events.append(event)
         return []
@@ -734,8 +708,8 @@ class ItemReader:
         """Emit what the finished item says beyond what was streamed, and close it."""
         item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
-        if not self.keeps_order:
-            events += _state_events(item, done, self._display)
+        if not self._state.carries_frames:
+            events += _state_events(item, done, self._state.display)
         return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:
@@ -794,7 +768,7 @@ class ItemReader:
         else:
             rest = self._read_end(item, event["item"])
         event = item.reconcile_done(event)
-        done, frame = event["item"], self._frame(event)
+        done, frame = event["item"], self._state.frame_of(event)
         self._output.store_done(item, done)
         if item.is_reasoning:
             return [*rest, *self._complete_reasoning(item, done, frame)]
@@ -806,7 +780,7 @@ class ItemReader:
         is_reasoning = item.is_reasoning
         rest = self._release_held(item) if is_reasoning else item.contents.finish_early(item.added)
         item.done = item.snapshot(status)
-        frame = self._frame(item.event(ITEM_DONE, item.done))
+        frame = self._state.frame_of(item.event(ITEM_DONE, item.done))
         if is_reasoning:
             return [*rest, *self._complete_reasoning(item, item.done, frame)]
         item.is_open, item.is_closed_early = False, True
@@ -818,7 +792,7 @@ class ItemReader:
         """Begin an item of the answer."""
         if without_content(item.added) != item.added:  # that comes in events of its own
             event = {**event, "item": without_content(event["item"])}
-        return [PartStarted(LANE, self._frame(event), part=item.part)]
+        return [PartStarted(LANE, self._state.frame_of(event), part=item.part)]
 
     def _read_item(self, item: OutputItem | None, event: Json) -> list[Event] | None:
         """Read an event of an item of the answer; return None if it is out of order."""
@@ -834,7 +808,7 @@ class ItemReader:
     def _other_event(self, event: Json, part: Part | None) -> Event:
         """Return an event of unknown meaning. Deltas count as text only if they are known as
         that."""
-        event_type, frame = string(event.get("type")), self._frame(event)
+        event_type, frame = string(event.get("type")), self._state.frame_of(event)
         if not event_type.endswith(".delta"):
             return Passthrough(LANE, frame, part=part)
         text = string(event.get("delta")) if event_type == TEXT_DELTA else ""
@@ -926,10 +900,8 @@ class TranslatedItems(ItemReader):
     it says anything else, the client has been told another answer, and this one fails.
     """
 
-    keeps_order = False
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, output: OutputItems, texts: ShownItems | None) -> None:
+        super().__init__(output, texts)
         self._call_count = 0
         self._has_images = False
         self._citations = MessageCitations()
@@ -960,7 +932,7 @@ class TranslatedItems(ItemReader):
             return []
         if event.get("type") not in EVENT_STAGES:
             cites = item.telling.is_named and event.get("type") == ANNOTATION_ADDED
-            if cites and self._output.reserve(self._output.frame_size):
+            if cites and self._state.reserve(self._output.frame_size):
                 self._citations.note(item.contents.number, event)
             return []
         if not item.is_open:
@@ -986,7 +958,7 @@ class TranslatedItems(ItemReader):
     def _read_image(self, format_: str, data: str) -> list[Event]:
         """Read an image that was made. What the client's API has no form for fails the answer."""
         self._has_images = True
-        if not self._display.carries_images:
+        if not self._state.display.carries_images:
             return self._fail(unrepresentable("image"))
         return [ImageDelta(LANE, None, media_type=f"image/{format_}", data=data)]
 

@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.frames import MakeFrame, change_frame, frame_of, no_frame
+from abridge.apis.frames import change_frame
 from abridge.apis.json import objects
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
@@ -33,6 +33,7 @@ from abridge.apis.responses.items import (
     Content,
     OutputItem,
     OutputItems,
+    ResponseState,
     StreamedPart,
     contents_of,
     event_text,
@@ -87,26 +88,18 @@ def expects_thinking(profile: Profile, display: Display) -> bool:
 class ShownItems:
     """Take the thinking out of the items of one response, and tell what is left of them."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        display: Display,
-        limit: int,
-        output: OutputItems,
-        make_frame: MakeFrame,
-    ) -> None:
+    def __init__(self, profile: Profile, output: OutputItems) -> None:
+        self._state, display = output.state, output.state.display
         self._new_thinking = partial(
             Thinking,
             profile,
-            limit,
+            self._state.limit,
             hides_raw=display.hides_raw,
             drops_inline=display.drops_inline,
             by_message=True,
         )
         self.thinking = self._new_thinking(count(-1, -1), hidden=display.hidden)
         self._output = output
-        self._make_frame = make_frame
-        self._carries_frames = make_frame is not no_frame
         self._made: dict[Part, OutputItem] = {}
         """The reasoning items that were made, by the parts of the messages after them."""
         self._numbers: dict[Part, int] = {}
@@ -135,7 +128,7 @@ class ShownItems:
             note_shown(event)
         if (
             part.kind == "reasoning"
-            and self._carries_frames
+            and self._state.carries_frames
             and isinstance(event, REASONING_EVENTS)
         ):
             event.item = self._number(part.whole)
@@ -154,7 +147,7 @@ class ShownItems:
             if part.kind == "reasoning" or is_beside:
                 return self._place_made(event, part)
         self._note(event)
-        if part is not None and self._carries_frames:
+        if part is not None and self._state.carries_frames:
             event.frame = self._frame(event, part)
             if event.frame is None and isinstance(event, ToolCallDelta):
                 return []
@@ -163,11 +156,11 @@ class ShownItems:
     def _place_made(self, event: Event, part: Part) -> list[Event]:
         """Place an event of reasoning that was made, as of an item of upstream's."""
         if isinstance(event, ReasoningStarted):
-            number = self._number(part) if self._carries_frames else part.number
+            number = self._number(part) if self._state.carries_frames else part.number
             added = make_reasoning(mint_id("rs_"), "in_progress")
-            item = OutputItem(number, added, "", self._output.reserve, self._make_frame)
+            item = OutputItem(number, added, self._state)
             self._made[part.whole] = item
-            frame = frame_of(item.event(ITEM_ADDED, added), self._make_frame)
+            frame = self._state.frame_of(item.event(ITEM_ADDED, added))
             started = ReasoningStarted(LANE, frame, number, part=item.part)
             return [started, *item.contents.add(REASONING, "")]
         item = self._made[part.whole]
@@ -180,7 +173,7 @@ class ShownItems:
             return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
         rest = item.contents.close()
         item.is_open, item.done = False, item.snapshot("completed")
-        frame = frame_of(item.event(ITEM_DONE, item.done), self._make_frame)
+        frame = self._state.frame_of(item.event(ITEM_DONE, item.done))
         return [*rest, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     # Frames
@@ -211,7 +204,7 @@ class ShownItems:
         event_type, fields = part.content_kind.build_event("delta", said)
         place = {**part.address, "output_index": self._number(part.whole)}
         beside = part.content_kind.extra_fields("delta", item.added)
-        return self._make_frame(event_type, {**place, **beside, **fields})
+        return self._state.make_frame(event_type, {**place, **beside, **fields})
 
     def _is_shown_whole(self, part: Part) -> bool:
         """Return whether all of what was streamed of a part is shown, and that is all of it."""
@@ -303,7 +296,8 @@ class ShownItems:
 def split_item(entry: Json, thinking: Thinking) -> tuple[str, Json]:
     """Send an item of which all is known through the stage. Return what it makes reasoning of, and
     what it leaves."""
-    item = OutputItem(0, without_content(entry), make_frame=no_frame)
+    unstreamed = ResponseState(Display(), sys.maxsize, carries_frames=False)
+    item = OutputItem(0, without_content(entry), unstreamed)
     contents = contents_of(entry, item.type)
     events = thinking.take(
         [
