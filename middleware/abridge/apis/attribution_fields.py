@@ -15,9 +15,11 @@ from abridge.core.conversation import Json
 PARTS_FIELD, REF_FIELD = "reasoning", "reasoning_ref"
 
 
-def attribute_call(call: Json, attribution: Attribution, call_id: str) -> Json:
+def attribute_call(call: Json, attribution: Attribution | None, call_id: str) -> Json:
     """Return the call, which the client knows by this id, with its attribution in place of any that
-    it has."""
+    it has; as it is where calls have none."""
+    if attribution is None:
+        return call
     attribution.call_id = call_id
     call = {key: value for key, value in call.items() if not _is_attribution(key, value)}
     if written := [_write_part(part) for part in attribution.parts]:

@@ -263,15 +263,14 @@ class ChatWriter:
         started = event if isinstance(event, ResponseStarted) else None
         if self._header or (started is None and self._echo is None):
             return []
-        said = started or ResponseStarted(None, None, "", "", 0)
-        header = {"id": said.id, "object": CHUNK_OBJECT}
-        self._header = {**header, "created": said.created, "model": said.model}
-        if self._echo is None:
-            return []
-        self._header["id"] = self._mint_id("chatcmpl-")
-        self._header["created"] = said.created or int(self._echo.now())
-        self._header["model"] = said.model or string(self._echo.body.get("model"))
-        return self._announce(0)
+        said, echo = started or ResponseStarted(None, None, "", "", 0), self._echo
+        given, created, model = said.id, said.created, said.model
+        if echo is not None:
+            given, created = self._mint_id("chatcmpl-"), created or int(echo.now())
+            model = model or string(echo.body.get("model"))
+        header = {"id": given, "object": CHUNK_OBJECT}
+        self._header = {**header, "created": created, "model": model}
+        return [] if echo is None else self._announce(0)
 
     def _announce(self, lane: int) -> list[Json]:
         """Announce choices in order of their index: strict clients fail otherwise."""
@@ -616,7 +615,7 @@ class ChoiceWriter:
             "type": call.kind,
             call.kind: {"name": name, ARGUMENTS_FIELDS[call.kind]: text},
         }
-        return begun if event.extra is None else attribute_call(begun, event.extra, begun["id"])
+        return attribute_call(begun, event.extra, begun["id"])
 
     def _hold_arguments(self, call: _WrittenCall, arguments: str) -> None:
         self.remaining -= len(arguments)

@@ -37,7 +37,6 @@ from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import CallIds, MintId, mint_id
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
-from abridge.core.answer import Attribution
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
@@ -263,28 +262,21 @@ class MessageContent:
                 self._start_reasoning(event)
             case ReasoningEnded():
                 self._end_reasoning(event)
-            case _ if self._is_given and event.part is not None:
-                self._write_given(event)
+            case PartStarted() if self._is_given:
+                self._start_part(event)
+            case PartEnded() if self._is_given:
+                self._stop_block(event.frame and self._blocks.move(event.frame, event))
+            case Passthrough() | Beside() if event.frame is not None:
+                self._pass_beside(event, event.frame)
             case _ if self._thinking is not None:
                 self._thinking.write(event)
         return self._blocks.take()
 
-    def _write_given(self, event: Event) -> None:
-        """Write what only an upstream says that speaks Messages, too."""
-        frame, blocks = event.frame, self._blocks
-        match event:
-            case PartStarted():
-                self._start_part(event)
-            case PartEnded():
-                self._stop_block(frame and blocks.move(frame, event))
-            case Passthrough() if frame is not None:
-                blocks.said.append(frame if event.lane is None else blocks.move(frame, event))
-            case Beside() if frame is not None:
-                rest = beside_text(parse_frame(frame), frame)
-                if rest is not None:
-                    blocks.pass_on(rest, event)
-            case _ if self._thinking is not None:
-                self._thinking.write(event)
+    def _pass_beside(self, event: Event, frame: bytes) -> None:
+        """Pass on what a frame says beside a text."""
+        rest = beside_text(parse_frame(frame), frame) if isinstance(event, Beside) else frame
+        if rest is not None:
+            self._blocks.pass_on(rest, event)
 
     # Reasoning
 
@@ -332,7 +324,7 @@ class MessageContent:
             return frame
         start = parse_frame(frame)
         block = as_object(start.get("content_block"))
-        shown = attribute_block(block, event.extra)
+        shown = attribute_call(block, event.extra, string(block.get("id")))
         if "data" in given and "data" not in block:
             shown = {**block, "data": self.sealing.sign([given])}
         if shown == block:
@@ -386,7 +378,8 @@ class MessageContent:
             call_id = self._call_ids.take(client_call_id(event.id))
             self._call = CallContent(event, call_id, self._tools.get(event.name))
             self.sealing.note_call(self._call.id)
-            self._blocks.start(attribute_block(self._call.build_start(), event.extra))
+            begun = self._call.build_start()
+            self._blocks.start(attribute_call(begun, event.extra, call_id))
         if event.arguments:
             self._blocks.add_arguments(self._call.write(event.arguments))
 
@@ -422,13 +415,6 @@ class MessageContent:
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
             thinking.end(None)
-
-
-def attribute_block(block: Json, attribution: Attribution | None) -> Json:
-    """Return a block, of a call with its attribution."""
-    if attribution is None:
-        return block
-    return attribute_call(block, attribution, string(block.get("id")))
 
 
 class CallContent:

@@ -632,25 +632,20 @@ class WrittenOutput:
 
     def _add_item(self, item: WrittenItem) -> _Written:
         self._open_item = item
-        if item.is_added_late:
-            return []
-        return [(ITEM_ADDED, {"output_index": item.index, "item": item.build_added()})]
+        return [] if item.is_added_late else [item.tell(ITEM_ADDED, item.build_added())]
 
     def finish(self) -> _Written:
         """Finish the open item, if there is one."""
         item, self._open_item = self._open_item, None
         if item is None:
             return []
-        ended, address = _Written(), {"output_index": item.index}
-        if item.is_added_late:
-            ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
-        ended += item.end()
-        done = self.attribute(item.build_done(self.status))
+        late = [item.tell(ITEM_ADDED, item.build_added())] if item.is_added_late else []
+        ended, done = item.end(), self.attribute(item.build_done(self.status))
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
         self.note_call(done)
-        return [*ended, (ITEM_DONE, {**address, "item": done})]
+        return [*late, *ended, item.tell(ITEM_DONE, done)]
 
 
 class WrittenContent:
@@ -664,6 +659,7 @@ class WrittenContent:
         self._buffer = StringIO()
         self._annotations: list[Json] = []
         self._logprobs: list[Json] = []
+        self.is_open = False
         self.part: Json = {}  # as it ended
 
     @property
@@ -676,7 +672,9 @@ class WrittenContent:
         return self._before + (self._buffer.tell() if self.kind is TEXT else 0)
 
     def begin(self) -> _Written:
-        return [self._tell_part("added", self._build_part())]
+        """Begin the content, unless it is open."""
+        was_open, self.is_open = self.is_open, True
+        return [] if was_open else [self._tell_part("added", self._build_part())]
 
     def _tell_part(self, stage: Stage, part: Json, **status: str) -> tuple[str, Json]:
         event_type = f"response.{self.kind.part_events}.{stage}"
@@ -708,7 +706,10 @@ class WrittenContent:
         return [(ANNOTATION_ADDED, {**self._address, **place, "annotation": annotation})]
 
     def end(self, **status: str) -> _Written:
-        part, kind = self._build_part(), self.kind
+        """End the content, if it is open."""
+        if not self.is_open:
+            return []
+        self.is_open, part, kind = False, self._build_part(), self.kind
         self.part, text = part, {kind.text_field: part[kind.text_field]}
         beside = {"logprobs": part["logprobs"]} if kind is TEXT else {}
         done = (kind.done_type, {**self._address, **text, **beside})
@@ -730,6 +731,10 @@ class WrittenItem(ABC):
         self.id = item_id
         self.index = index
         self.address: Json = {"item_id": item_id, "output_index": index}
+
+    def tell(self, event_type: str, item: Json) -> tuple[str, Json]:
+        """Return the event that begins or ends the item."""
+        return event_type, {"output_index": self.index, "item": item}
 
     def add_text(self, _event: Event) -> AddedText | None:
         """Take an event that only adds to a text of this item; return None for any other."""
@@ -902,7 +907,6 @@ class WrittenReasoning(WrittenItem):
         self._state = state
         self._has_frames = has_frames
         self._raw = WrittenContent(REASONING, {**self.address, "content_index": 0})
-        self._raw_stage: Literal["to come", "open", "done"] = "to come"
         self._summary: list[str] = []  # the parts that are done
         self._part: WrittenContent | None = None  # the part that is open
         self._native_part: int | None = None  # upstream's count of it, if it is upstream's
@@ -915,7 +919,7 @@ class WrittenReasoning(WrittenItem):
     def add_text(self, event: Event) -> AddedText | None:
         if isinstance(event, ReasoningDelta):
             is_shown = self._display.show_raw and event.text
-            if is_shown and self._raw_stage == "to come":
+            if is_shown and not self._raw.is_open:
                 return None
             if self._sealing.is_on:
                 self._sealing.add(event)
@@ -932,7 +936,7 @@ class WrittenReasoning(WrittenItem):
             case ReasoningDelta():
                 return self._write_raw(event.text)
             case ReasoningTextEnded():
-                return self._end_raw()
+                return self._raw.end()
             case SummaryPartAdded():
                 return self._begin_part(event.index)
             case SummaryTextDelta() if self._part is not None:
@@ -957,9 +961,7 @@ class WrittenReasoning(WrittenItem):
     def _write_raw(self, text: str) -> _Written:
         if not (self._display.show_raw and text):
             return []
-        begun = self._raw.begin() if self._raw_stage == "to come" else []
-        self._raw_stage = "open"
-        return begun + self._raw.write(text)
+        return self._raw.begin() + self._raw.write(text)
 
     def _write_native(self, event: NativeSummary) -> _Written:
         """Write a piece of the native summary, which may lack the beginning or end of a part."""
@@ -987,15 +989,9 @@ class WrittenReasoning(WrittenItem):
         return part.end(**status)
 
     def end(self) -> _Written:
-        return self._end_part() + self._end_raw()
-
-    def _end_raw(self) -> _Written:
-        """End the raw text, once. It ends before the summary may, as with upstreams that stream
-        both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
-        if self._raw_stage != "open":
-            return []
-        self._raw_stage = "done"
-        return self._raw.end()
+        """Close what is open. The raw text may have ended before the summary, as with upstreams
+        that stream both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
+        return self._end_part() + self._raw.end()
 
     def build_done(self, status: ItemStatus) -> Json:
         """Return the item at its end. Opaque state in the blob is not repeated beside it."""
