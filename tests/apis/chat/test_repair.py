@@ -107,6 +107,15 @@ def test_done_finishes_unfinished_choices(calls: list[dict[str, object]], finish
     assert seen.usage["total_tokens"] > 81
 
 
+@pytest.mark.parametrize("expose", ["both", "summary"])
+def test_a_message_that_repeats_the_deltas_is_said_once(expose: Exposure) -> None:
+    whole = frame({"choices": [{"index": 0, "message": {"content": "So."}}]})
+    finish = chunk({}, finish="stop")
+    for pieces in ([chunk({"content": "So"}), chunk({"content": "."}), whole], [whole]):
+        out = chat(expose=expose).stream(b"".join([*pieces, finish, DONE]))
+        assert check_chat(out).choices[0].text == "So."
+
+
 def test_usage_before_the_answer_is_passed_on() -> None:
     """It comes last, as clients expect it."""
     usage = chunk(usage={"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1})

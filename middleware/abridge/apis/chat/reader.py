@@ -270,7 +270,7 @@ class ChatReader:
         """Read a chunk. What upstream said of a choice is recorded, whatever of it goes on."""
         rebuilder, originals = self._rebuilder, None
         if rebuilder is not None:
-            chunk = rebuilder.arrange_chunk(chunk)
+            chunk = rebuilder.arrange(chunk)
         sent, chunk = chunk, self._complete(chunk)
         carried = None  # made of what the events say, where it is none that came
         if rebuilder is not None:
@@ -602,6 +602,7 @@ class ChoiceReader:
         self._had_begun = False  # before the last chunk
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
+        self._has_deltas = False  # that have said anything
         self.counts_calls = False
         """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()
@@ -643,15 +644,17 @@ class ChoiceReader:
             finish = None  # it is said once
         has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
         if isinstance(delta, dict):
+            self._has_deltas = self._has_deltas or any(map(delta.get, delta.keys() - {"role"}))
             completed = self._complete_delta(delta)
             if completed is delta and has_finish and isinstance(choice.get("index"), int):
                 return choice
             return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
-        if isinstance(message := choice.get("message"), dict):  # it stands for a delta
+        message = choice.get("message")
+        if isinstance(message, dict) and not self._has_deltas:  # else it repeats them
             others = {key: choice[key] for key in choice if key != "message"}
             completed = {**others, "delta": self._complete_delta(message)}
             return {"index": self.lane, **completed, "finish_reason": finish}
-        if not choice.get("finish_reason"):
+        if not (message or choice.get("finish_reason")):
             return choice  # it says nothing
         return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
 

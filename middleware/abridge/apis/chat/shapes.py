@@ -1,15 +1,14 @@
 """What is known of Chat Completions where raw reasoning is hidden; the rest is dropped.
 
-What leaves this module is understood: a chunk or a completion is arranged as OpenAI does, a message
-in the place of a delta becoming one, and holds the fields of `COMPLETION` only. Those are
-openai-openapi's `CreateChatCompletionStreamResponse` and `CreateChatCompletionResponse`, and the
-fields of providers that are named here. Log probabilities stay where their tokens are the text that
-is shown. Thinking in its texts is still there (`texts.py`).
+What leaves this module is understood: a chunk holds the fields of `CHUNK` only, a completion those
+of `COMPLETION`. Those are openai-openapi's `CreateChatCompletionStreamResponse` and
+`CreateChatCompletionResponse`, and the fields of providers that are named here. Log probabilities
+stay where their tokens are the text that is shown. Thinking in its texts is still there
+(`texts.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -193,8 +192,8 @@ def _message(value: Any, drops: shapes.DropCount) -> Any:
     return {**message, "content": rest or None, field: string(message.get(field)) + thinking}
 
 
-_CHOICE_FIELDS = shapes.fields(
-    shapes.under("delta message", _message),
+_choice_fields = partial(
+    shapes.fields,
     shapes.under("stop_reason matched_stop", shapes.stop_sequence),  # vLLM, SGLang
     names="finish_reason native_finish_reason",  # the latter is OpenRouter's
     numbers="index seed",
@@ -205,33 +204,39 @@ _CHOICE_FIELDS = shapes.fields(
 )
 
 
-def _choice(value: Any, drops: shapes.DropCount) -> Any:
-    """A choice, whose log probabilities are of just the text that it says."""
-    choice = _CHOICE_FIELDS(value, drops)
-    given = as_object(as_object(choice).get("logprobs"))
-    if not given:
-        return choice
-    said = as_object(choice.get("delta") or choice.get("message"))
-    texts = {"content": read_answer_text(said.get("content")), "refusal": said.get("refusal")}
-    if any(given.values()):
-        if all(spells(objects(given[key]), string(texts[key])) for key in given):
+def _choices(place: str) -> shapes.Shape:
+    """The choices of a chunk, which say what they do in a `delta`, or of a completion, in a
+    `message`. The log probabilities of each are of just the text that it says."""
+    shape = _choice_fields({place: _message})
+
+    def rebuild_choice(value: Any, drops: shapes.DropCount) -> Any:
+        choice = shape(value, drops)
+        given = as_object(as_object(choice).get("logprobs"))
+        if not given:
             return choice
-        drops.drop(given)
-    return {**choice, "logprobs": None}
+        said = as_object(choice.get(place))
+        texts = {"content": read_answer_text(said.get("content")), "refusal": said.get("refusal")}
+        if any(given.values()):
+            if all(spells(objects(given[key]), string(texts[key])) for key in given):
+                return choice
+            drops.drop(given)
+        return {**choice, "logprobs": None}
+
+    return shapes.each(rebuild_choice)
 
 
 _MODERATED = shapes.fields(
     names="type model", results=shapes.each(shapes.fields(shapes.MODERATION_RESULT))
 )
 
-COMPLETION = shapes.fields(
+_answer = partial(
+    shapes.fields,
     shapes.PADDING,
     shapes.under("model provider", shapes.proper_name),  # the latter is OpenRouter's
     shapes.under("time_info sla_metrics", shapes.figures),  # Cerebras, Z.ai
     shapes.under("search_results images web_search", _SOURCES),  # Perplexity, Z.ai
     names="id object system_fingerprint service_tier request_id",
     numbers="created",
-    choices=shapes.each(_choice),
     usage=shapes.figures,
     usage_breakdown=partial(shapes.figures, names=("model",)),  # Groq
     metadata=shapes.fields(names="weight_version"),  # SGLang
@@ -245,7 +250,10 @@ COMPLETION = shapes.fields(
     ),
     x_groq=shapes.fields(names="id", numbers="seed", usage=shapes.figures),
 )
-"""A chunk, or a whole completion."""
+
+CHUNK = _answer(choices=_choices("delta"))
+
+COMPLETION = _answer(choices=_choices("message"))
 
 
 # An answer of what is known
@@ -256,14 +264,14 @@ class ChatRebuilder:
 
     def __init__(self, drops: shapes.DropCount | None = None) -> None:
         self.drops = drops or shapes.DropCount()
-        self._said: set[int] = set()  # choices of which a delta has said something
         self._thinks: dict[int, bool] = {}  # whether a choice's last role is that of thinking
 
     def rebuild_chunk(self, chunk: Json) -> Json | None:
-        """Rebuild a chunk that is arranged; None if nothing is left of it."""
+        """Rebuild a chunk that is arranged, each of whose choices says what it does in a delta;
+        None if nothing is left of it."""
         if choices := objects(chunk.get("choices")):
             chunk = {**chunk, "choices": list(map(self._with_role, choices))}
-        rebuilt = self.rebuild_completion(chunk)
+        rebuilt: Json = CHUNK(chunk, self.drops)
         says = rebuilt.get("choices") or any(rebuilt[key] for key in rebuilt.keys() - HEADER_FIELDS)
         return rebuilt if says else None
 
@@ -282,51 +290,29 @@ class ChatRebuilder:
             return choice
         return {**choice, "delta": {**delta, "role": "thinking"}}
 
-    def arrange_chunk(self, chunk: Json) -> Json:
-        """Return a chunk in which what each choice says is its delta."""
-        return self._arrange(chunk, self._with_delta)
-
     def arrange_completion(self, completion: Json) -> Json:
         """Return a whole completion in which what each choice says is its message, and each has an
         index of its own: what one says must not tell what another's text is."""
-        arranged = self._arrange(completion, self._with_message)
-        choices = objects(arranged.get("choices"))
+        arranged = self.arrange(completion)
+        choices = list(map(_with_message, objects(arranged.get("choices"))))
         if len(set(map(get_index, choices))) < len(choices):
-            numbered = [{**choice, "index": number} for number, choice in enumerate(choices)]
-            arranged = {**arranged, "choices": numbered}
-        return arranged
+            choices = [{**choice, "index": number} for number, choice in enumerate(choices)]
+        return {**arranged, "choices": choices} if choices else arranged
 
-    def _arrange(self, answer: Json, arrange_choice: Callable[[Json], Json]) -> Json:
-        """Arrange the choices without those that no request can ask for: each takes memory."""
+    def arrange(self, answer: Json) -> Json:
+        """Return an answer without choices that no request can ask for: each takes memory."""
         given = answer.get("choices")
         if not given or not isinstance(given, list):
             return respell_error(answer)
         asked = [choice for choice in objects(given) if 0 <= get_index(choice) < MAX_CHOICES]
         known = asked[:MAX_CHOICES]  # some may have one index
         self.drops.count += len(given) - len(known)
-        return {**answer, "choices": list(map(arrange_choice, known))}
+        return {**answer, "choices": known}
 
-    def _with_delta(self, choice: Json) -> Json:
-        """Put a message in the place of a missing delta, unless it repeats what deltas have
-        said."""
-        lane, delta = get_index(choice), choice.get("delta")
-        is_given, said = isinstance(delta, dict), as_object(delta)
-        if lane not in self._said and any(said[key] for key in said if key != "role"):
-            self._said.add(lane)
-        if "message" not in choice:
-            return choice
-        others = {key: choice[key] for key in choice if key != "message"}
-        if not is_given and lane not in self._said:
-            return {**others, "delta": choice["message"]}
-        self.drops.drop(choice["message"])
-        return {**others, "delta": said}
 
-    def _with_message(self, choice: Json) -> Json:
-        """Put a delta in the place of a missing message."""
-        if "delta" not in choice:
-            return choice
-        others = {key: choice[key] for key in choice if key != "delta"}
-        if not isinstance(choice.get("message"), dict):
-            return {**others, "message": choice["delta"]}
-        self.drops.drop(choice["delta"])
-        return others
+def _with_message(choice: Json) -> Json:
+    """Return a choice of a completion with a delta in the place of a missing message."""
+    if "delta" not in choice or isinstance(choice.get("message"), dict):
+        return choice
+    others = {key: choice[key] for key in choice if key != "delta"}
+    return {**others, "message": choice["delta"]}
