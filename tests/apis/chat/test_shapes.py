@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from tests.support.canaries import CANARY, planted_everywhere

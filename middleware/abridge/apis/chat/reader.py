@@ -88,6 +88,7 @@ from abridge.apis.json import (
 from abridge.apis.media import split_data_url, unrepresentable
 from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
+from abridge.apis.params import read_extra
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.by_number import ByNumber
@@ -381,7 +382,7 @@ class ChatReader:
         elif not choices:
             events = [Passthrough(None, None, said=[])]
         elif has_other_fields(chunk) and not any(event.said for event in events):
-            events.append(reader.say_nothing())
+            events.append(reader.say({}))
         if usage is not None and not choices and self._display.hides_usage:
             events[0].said = None
         return self._make_frames(events, chunk, frame)
@@ -619,11 +620,7 @@ class ChoiceReader:
     def announce(self) -> Event:
         """Make the choice's first chunk, with the role, where upstream sent none."""
         self.announced = True
-        return self._say({"role": "assistant", "content": ""})
-
-    def say_nothing(self) -> Event:
-        """Make an event with an empty delta, to carry other fields."""
-        return self._say({})
+        return self.say({"role": "assistant", "content": ""})
 
     def open_reasoning(self, field: str) -> ReasoningStarted:
         """Begin a stretch of reasoning."""
@@ -730,8 +727,8 @@ class ChoiceReader:
         native = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text, said=said)
         return [*events, native]
 
-    def _say(self, delta: Json) -> Event:
-        """Make an event that only says a delta."""
+    def say(self, delta: Json) -> Event:
+        """Make an event that only says a delta; an empty one carries other fields."""
         return Passthrough(self.lane, None, said=self._wrap_delta(delta))
 
     def _wrap_delta(self, delta: Json) -> list[Json]:
@@ -773,7 +770,7 @@ class ChoiceReader:
         """Read the reasoning of a delta that holds more."""
         if not self._is_shown(found):
             opaque = extract_state(delta)
-            rest = [self._say(opaque)] if opaque else []
+            rest = [self.say(opaque)] if opaque else []
             return [*self._make_reasoning(found, None), *rest]
         visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
         return self._make_reasoning(found, self._wrap_delta(visible))
@@ -788,7 +785,7 @@ class ChoiceReader:
         events += answer
         if choice.get("finish_reason"):
             events += self.close_reasoning()
-            events += [self.say_nothing()] if separate_finish or not answer else []
+            events += [self.say({})] if separate_finish or not answer else []
         return self._attach_fields(events, choice, *other_fields(choice, delta))
 
     def _split_answer(self, delta: Json) -> list[Event]:
@@ -806,7 +803,7 @@ class ChoiceReader:
     ) -> list[Event]:
         """Add the finish reason and the unknown fields to the last event that says something."""
         if (of_delta or of_choice) and not any(event.said for event in events):
-            events.append(self.say_nothing())
+            events.append(self.say({}))
         last = next((event.said[0] for event in reversed(events) if event.said), None)
         if last is not None:
             last["delta"] = {**last["delta"], **of_delta}
@@ -831,21 +828,17 @@ _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
 
 def other_fields(choice: Json, delta: Json) -> tuple[Json, Json]:
     """Return the fields of a delta and of its choice that hold neither reasoning nor answer."""
-    others = _without(_HANDLED_FIELDS, delta)
+    others = read_extra(delta, _HANDLED_FIELDS)
     of_delta = {key: others[key] for key in others if not is_reasoning_field(key, others[key])}
-    return of_delta, _without(_CHUNK_CHOICE_FIELDS, choice)
+    return of_delta, read_extra(choice, _CHUNK_CHOICE_FIELDS)
 
 
 def loses_fields(choice: Json) -> bool:
     """Return whether a choice with one text holds anything that is lost where that is not shown."""
     delta = choice["delta"]
     if delta.keys() <= _KNOWN_FIELDS:  # the usual case
-        return bool(_without(_CHUNK_CHOICE_FIELDS, choice))
+        return bool(read_extra(choice, _CHUNK_CHOICE_FIELDS))
     return any(other_fields(choice, delta))
-
-
-def _without(known: frozenset[str], fields: Json) -> Json:
-    return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
 class TranslatedChoice(ChoiceReader):

@@ -549,9 +549,8 @@ class ItemContents:
             return self.rewrite(item)
         if not self._is_known or all(text is not None for _, text in given):
             return item
-        parts = sorted(self._parts, key=lambda part: part.index)
         known = {
-            (place, part.content_kind.name): part.said_text for place, part in enumerate(parts)
+            (place, part.content_kind.name): part.said_text for place, part in enumerate(self.parts)
         }
         texts = [
             (kind, known.get((place, kind.name), "") if text is None else text)

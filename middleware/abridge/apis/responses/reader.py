@@ -118,7 +118,6 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
-    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
     ToolCallDelta,
@@ -1018,7 +1017,7 @@ class TranslatedItems(ItemReader):
                 if not self._withholds(item, event.arguments):
                     item.telling.has_arguments = True
                     deltas.append(event)
-            elif isinstance(event, ContentDelta) and (text := _text_of(event)):
+            elif isinstance(event, ContentDelta) and (text := said_text(event)):
                 self._take_turn(item)
                 matching = (part for part in sources if text in map(part.get, PART_TEXT_FIELDS))
                 event.logprobs = objects(next(matching, {}).get("logprobs")) or ()
@@ -1107,10 +1106,6 @@ class TranslatedItems(ItemReader):
         )
 
 
-def _text_of(event: ContentDelta) -> str:
-    return event.refusal if isinstance(event, RefusalDelta) else event.text
-
-
 def _read_json(text: str) -> Any:
     """Return the object that a text spells, or else the text."""
     parsed = parse_object_text(text, loads_exact)
@@ -1156,37 +1151,35 @@ class MessageCitations:
             streamed = self._streamed.pop((number, index), [])
             annotations = objects(part.get("annotations")) or streamed
             place = (before + length, len(text)) if before >= 0 else None
-            citations += [_read_annotation(each, number, place) for each in annotations]
+            citations += [_read_annotation(each, item, place) for each in annotations]
             length += len(text)
         self._messages_read, self._text_length = self._messages_read + 1, self._text_length + length
-        for citation in citations:
-            citation.part = item.part
         return [citation for citation in citations if citation.source]
 
 
-def _read_annotation(annotation: Json, number: int, place: tuple[int, int] | None) -> CitationDelta:
-    """Read the source of a message. `place` says where its text begins in the answer, and how long
-    it is."""
+def _read_annotation(
+    annotation: Json, message: OutputItem, place: tuple[int, int] | None
+) -> CitationDelta:
+    """Read a source of a message. `place` says where its text begins in the answer, and how long it
+    is."""
     is_known = string(annotation.get("type")) in _CITING_TYPES
     url, file_id = string(annotation.get("url")), string(annotation.get("file_id"))
     return CitationDelta(
         LANE,
         None,
-        message_index=number,
+        message_index=message.contents.number,
         url=url if is_known else "",
         file_id=file_id if is_known else "",
         title=string(annotation.get("title")) or string(annotation.get("filename")),
         passage=_read_passage(annotation, *place) if place is not None else None,
+        part=message.part,
     )
 
 
 def _read_passage(annotation: Json, before: int, length: int) -> tuple[int, int] | None:
     """Read a passage; None where there is none in the text. A file is cited at one place."""
-    index = annotation.get("index")
-    start, end = (
-        as_count(annotation.get("start_index", index)),
-        as_count(annotation.get("end_index", index)),
-    )
+    keys, index = ("start_index", "end_index"), annotation.get("index")
+    start, end = (as_count(annotation.get(key, index)) for key in keys)
     if start is None or not end or not start <= end <= length:
         return None
     return before + start, before + end
