@@ -39,8 +39,8 @@ def change_frame(frame: bytes | None, change: Callable[[Json], Json]) -> bytes |
 
 
 class SentEvent(dict[str, Any]):
-    """An event as upstream sent it, with exact numbers, and its frame; None where events carry
-    none. What is made of it, to repair it, is another object."""
+    """An event, or a chunk, as upstream sent it, with exact numbers, and its frame; None where
+    events carry none. What is made of it, to repair it, is another object."""
 
     __slots__ = ("frame",)
 

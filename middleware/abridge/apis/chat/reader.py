@@ -75,6 +75,7 @@ from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.frames import SentEvent
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -168,8 +169,7 @@ class ChatReader:
         self._rebuilder = ChatRebuilder(DropCount.of(display)) if display.hides_raw else None
         self.continuation: Continuation | None = None
         self._last_chunk: Json = {}  # the last that had choices
-        self._early_usage: tuple[Json, bytes | None] | None = None
-        """A chunk with usage that came too early."""
+        self._early_usage: Json | None = None  # a chunk with usage that came too early
         self._usage: Tokens | None = None  # the last that was reported
         self._unfinished_usage: Any = None
         """That of a choice that had not finished. It is repeated at the end if none follows: SDKs
@@ -273,15 +273,14 @@ class ChatReader:
         if rebuilder is not None:
             chunk = rebuilder.arrange(chunk)
         sent, chunk = chunk, self._complete(chunk)
-        carried = None  # made of what the events say, where it is none that came
         if rebuilder is not None:
             originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
             if rebuilt is None:
                 return []
             chunk = rebuilt
-        elif self._carries_frames:
-            carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
-        events = self._read_parsed(chunk, carried, originals)
+        elif chunk is sent:
+            chunk = SentEvent(chunk, frame if self._carries_frames else None)
+        events = self._read_parsed(chunk, originals)
         if (failure := self._find_failure()) is not None:
             return [*events, *self.end(failure)]
         if len(events) == 1 and (found := find_text(chunk)) is not None:
@@ -308,9 +307,7 @@ class ChatReader:
             chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
         return chunk
 
-    def _read_parsed(
-        self, chunk: Json, carried: bytes | None, originals: list[Json] | None
-    ) -> list[Event]:
+    def _read_parsed(self, chunk: Json, originals: list[Json] | None) -> list[Event]:
         """Read a chunk that does not merely continue. `originals` are its choices as they came, if
         it is rebuilt."""
         if chunk.get("choices"):
@@ -320,11 +317,11 @@ class ChatReader:
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
-            return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
+            return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk)]
         if chunk.get("usage") and self._is_early_usage(chunk):
-            self._early_usage = chunk, carried
+            self._early_usage = chunk
             return events
-        events += self._read_choices(chunk, carried, originals)
+        events += self._read_choices(chunk, originals)
         is_released = self._early_usage is not None and self._is_last([])
         return [*events, *self._release_usage()] if is_released else events
 
@@ -341,10 +338,10 @@ class ChatReader:
         id_, model = string(body.get("id")), string(body.get("model"))
         return [ResponseStarted(None, None, id_, model, as_count(body.get("created")) or 0)]
 
-    def _read_error(self, chunk: Json, frame: bytes | None) -> list[Event]:
+    def _read_error(self, chunk: Json) -> list[Event]:
         """Read an error. It is reported once; another only passes."""
         reported, self._failed = self._failed, True
-        error = chunk["error"]
+        error, frame = chunk["error"], chunk.frame if isinstance(chunk, SentEvent) else None
         message = string(error.get("message") if isinstance(error, dict) else error)
         if self._carries_frames and self._rebuilder is not None:
             frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
@@ -354,13 +351,11 @@ class ChatReader:
 
     # Choices
 
-    def _read_choices(
-        self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
-    ) -> list[Event]:
+    def _read_choices(self, chunk: Json, originals: list[Json] | None = None) -> list[Event]:
         choices = objects(chunk.get("choices"))
         has_usage = bool(chunk.get("usage") or self._unfinished_usage)
         is_last = has_usage and self._is_last(choices)
-        chunk, frame = self._repeat_usage(chunk, frame, is_last=is_last)
+        chunk = self._repeat_usage(chunk, is_last=is_last)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
         final = usage is not None and is_last
@@ -385,7 +380,7 @@ class ChatReader:
             events.append(reader.say({}))
         if usage is not None and not choices and self._display.hides_usage:
             events[0].said = None
-        return self._make_frames(events, chunk, frame)
+        return self._make_frames(events, chunk)
 
     def _announce_before(self, lane: int) -> list[Event]:
         """Announce choices in order of their index: strict clients fail otherwise."""
@@ -438,12 +433,12 @@ class ChatReader:
         given = reader.complete({**others, "delta": message, "finish_reason": finish})
         return [*events, *self._read_choice(reader, given)]
 
-    def _make_frames(self, events: list[Event], chunk: Json, frame: bytes | None) -> list[Event]:
+    def _make_frames(self, events: list[Event], chunk: Json) -> list[Event]:
         """Give the events their frames: the one that came if a chunk says just this, else new ones.
         The chunk's other fields go with the last."""
         framed = [event for event in events if event.said is not None]
-        if frame is not None and len(framed) == 1 and _says_all(framed[0], chunk):
-            framed[0].frame = frame
+        if isinstance(chunk, SentEvent) and len(framed) == 1 and _says_all(framed[0], chunk):
+            framed[0].frame = chunk.frame
         elif framed:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
             for event in framed:
@@ -490,17 +485,15 @@ class ChatReader:
         finished = {lane for lane, reader in self._choices.items() if reader.finished}
         return self._choices.keys() | map(get_index, choices) <= finishing | finished
 
-    def _repeat_usage(
-        self, chunk: Json, frame: bytes | None, *, is_last: bool
-    ) -> tuple[Json, bytes | None]:
+    def _repeat_usage(self, chunk: Json, *, is_last: bool) -> Json:
         """Return the chunk that finishes the last choice with the usage that came beside an earlier
         one, if it has none; any other as it is."""
         if self._display.hides_usage:
-            return chunk, frame
+            return chunk
         if is_last and not chunk.get("usage"):
-            chunk, frame = {**chunk, "usage": self._unfinished_usage}, None
+            chunk = {**chunk, "usage": self._unfinished_usage}
         self._unfinished_usage = None if is_last else chunk.get("usage") or self._unfinished_usage
-        return chunk, frame
+        return chunk
 
     def _release_usage(self) -> list[Event]:
         """Read the chunk with usage that came too early, if there is one.
@@ -509,8 +502,8 @@ class ChatReader:
         """
         if self._early_usage is None:
             return []
-        (chunk, frame), self._early_usage = self._early_usage, None
-        return self._read_choices(chunk, frame)
+        chunk, self._early_usage = self._early_usage, None
+        return self._read_choices(chunk)
 
     # The end
 
@@ -538,13 +531,13 @@ class ChatReader:
             {"index": reader.lane, "delta": {}, "finish_reason": reason}
             for reader, reason in zip(unfinished, reasons, strict=True)
         ]
-        return self._read_choices({**get_header(self._last_chunk), "choices": finishes}, None)
+        return self._read_choices({**get_header(self._last_chunk), "choices": finishes})
 
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
         readers = self._choices.values()
         events = [event for reader in readers for event in reader.flush(is_cut=is_cut)]
-        return self._make_frames(events, get_header(self._last_chunk), None)
+        return self._make_frames(events, get_header(self._last_chunk))
 
 
 def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:
