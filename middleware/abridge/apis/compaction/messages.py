@@ -6,10 +6,11 @@ the clear, and its `signature` is what is sent back with it: here the sealed com
 
 from __future__ import annotations
 
-from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.compaction.form import CompactedAnswer, CompactionForm, FoundCompaction
-from abridge.apis.json import as_object, dumps, entries, objects, string
+from abridge.apis.frames import encode_event
+from abridge.apis.json import as_object, entries, objects, string
+from abridge.apis.messages.reader import unfold_message
 from abridge.apis.openai import mint_id
 from abridge.apis.params import invalid_value_error, read_string, require_object
 from abridge.core.conversation import Json
@@ -132,16 +133,8 @@ def _write_usage(tokens: Tokens | None) -> Json:
 
 def _write_stream(whole: Json) -> bytes:
     """Write the events: the block arrives whole, without deltas."""
-    usage = {name: count for name, count in whole["usage"].items() if name != "iterations"}
-    begun = {**whole, "content": [], "stop_reason": None, "usage": usage}
-    events: list[Json] = [{"type": "message_start", "message": begun}]
-    for index, block in enumerate(whole["content"]):
-        events.append({"type": "content_block_start", "index": index, "content_block": block})
-        events.append({"type": "content_block_stop", "index": index})
-    ended = {name: whole[name] for name in ("stop_reason", "stop_sequence")}
-    events.append({"type": "message_delta", "delta": ended, "usage": whole["usage"]})
-    events.append({"type": "message_stop"})
-    return b"".join(sse.encode_frame(dumps(event), event["type"]) for event in events)
+    events = [*unfold_message(whole), {"type": "message_stop"}]
+    return b"".join(encode_event(event["type"], event) for event in events)
 
 
 MESSAGES_COMPACTION = CompactionForm(

@@ -103,20 +103,12 @@ def complete_whole(message: Json, content: list[Json]) -> Json:
     return complete
 
 
-def unfold_start(event: Json) -> list[Json]:
-    """Return the events that an answer consists of which begins with content; none of any other.
-
-    Where a tool of the server's calls one of the client's, all of the answer is in its start: the
-    call, and why it stops (Anthropic's programmatic tool calling, recorded by the AI SDK).
-    """
-    message = as_object(event.get("message"))
-    content = objects(message.get("content"))
-    if event.get("type") != "message_start" or not content:
-        return []
+def unfold_message(message: Json) -> list[Json]:
+    """Return the events of which a message consists that comes whole, but for the last."""
     change = {key: message[key] for key in ("stop_reason", "stop_sequence") if message.get(key)}
     start = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
-    events: list[Json] = [{**event, "message": start}]
-    for index, content_block in enumerate(content):
+    events: list[Json] = [{"type": "message_start", "message": start}]
+    for index, content_block in enumerate(objects(message["content"])):
         address = {"index": index}
         events.append({"type": "content_block_start", **address, "content_block": content_block})
         events.append({"type": "content_block_stop", **address})
@@ -338,10 +330,9 @@ class MessagesReader:
     def _on_message_start(self, event: Json, frame: bytes | None) -> list[Event]:
         """Start the answer. Another one that begins within it fails it, for its blocks would go on
         with those of the first; a start that is only repeated does not."""
-        if unfolded := unfold_start(event):
-            handled = (self._handle(one, None) for one in unfolded if not self._ended)
-            return [made for events in handled for made in events]
         message = event.get("message")
+        if event.get("type") == "message_start" and as_object(message).get("content"):
+            return self._unfold(event["message"])
         if as_object(message).get("type") == "error":  # a whole answer that is an error
             return self._on_error(as_object(message), None)
         message_id = string(as_object(message).get("id"))
@@ -352,6 +343,13 @@ class MessagesReader:
         events = self._count_fault()
         is_second = self._message_id is not None and isinstance(message, dict)
         return self._fail(SECOND_ANSWER) if is_second and is_other else events
+
+    def _unfold(self, message: Json) -> list[Event]:
+        """Read an answer that is all in its start, as it is where a tool of the server's calls one
+        of the client's: the call, and why it stops (Anthropic's programmatic tool calling, recorded
+        by the AI SDK)."""
+        unfolded = (self._handle(e, None) for e in unfold_message(message) if not self._ended)
+        return [event for events in unfolded for event in events]
 
     def _start(self, message: Json, frame: bytes | None) -> list[Event]:
         """Start the answer. Anthropic sends no creation time."""
