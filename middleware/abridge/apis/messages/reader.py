@@ -255,17 +255,12 @@ class MessagesReader:
             error = self._read_error(sent) if is_error else None
             return [ResponseEnded(None, frame, ok=False, error=error)]
         message = sent if self._rebuilder is None else self._rebuilder.rebuild_message(sent)
-        events = self._on_message_start({"message": message}, None)
-        content = objects(message["content"])
-        for index, content_block in enumerate(content):
-            block = self._blocks.add(index, content_block)
-            events += [*block.start(None), *block.stop(None)]
-        whole = complete_whole(message, content)
+        events = self._unfold(message)
+        whole = complete_whole(message, objects(message["content"]))
         if self._carries_frames and (self._hides_raw or whole != sent):
             frame = dumps(whole)
-        reason = string(message.get("stop_reason"))
-        self.faults += not reason
-        events += self._finish(reason)
+        self.faults += not self._stop.reason
+        events += self._finish(self._stop.reason)
         usage, error = read_usage(self._usage), self._failure
         self._ended = True
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
@@ -345,9 +340,9 @@ class MessagesReader:
         return self._fail(SECOND_ANSWER) if is_second and is_other else events
 
     def _unfold(self, message: Json) -> list[Event]:
-        """Read an answer that is all in its start, as it is where a tool of the server's calls one
-        of the client's: the call, and why it stops (Anthropic's programmatic tool calling, recorded
-        by the AI SDK)."""
+        """Read an answer that comes whole, or is all in its start, as it is where a tool of the
+        server's calls one of the client's: the call, and why it stops (Anthropic's programmatic
+        tool calling, recorded by the AI SDK)."""
         unfolded = (self._handle(e, None) for e in unfold_message(message) if not self._ended)
         return [event for events in unfolded for event in events]
 
