@@ -243,15 +243,11 @@ class ResponsesReader:
                 response = self._texts.show_whole(response)
             response = self._lifecycle.repair_whole(response)
             frame = dumps(response) if self._hides_raw or response != sent else frame
-        events = self._start(response, None)
         output: list[tuple[int | None, Any]] = list(enumerate(response["output"]))
+        events = self._read_rest(response, output)
         if self._state.carries_frames:
-            self._final_output = output
-            for number, item in enumerate(response["output"]):
-                if isinstance(item, dict):
-                    events += self._items.read_whole(number, item)
+            self._final_output = output  # it is as it is shown
         else:
-            events += self._read_rest(response, output)
             self._note_final(output)
         return self._select([*events, *self._make_end(response, frame, ok=True)])
 
@@ -568,28 +564,14 @@ class ItemReader:
             item.done = item.snapshot("incomplete")
         return events
 
-    def read_whole(self, number: int, item: Json) -> list[Event]:
-        """Read an item of a response that is not streamed, where frames are carried."""
-        if not is_reasoning(item):
-            return [ContentDelta(LANE, None, raw_text(item))]
-        unstreamed = ResponseState(self._state.display, sys.maxsize, carries_frames=False)
-        whole = OutputItem(number, item, unstreamed)
-        return [ReasoningStarted(LANE, None, number), *self._complete_reasoning(whole, item, None)]
-
     def read_rest(self, number: int | None, done: Json) -> list[Event]:
-        """Read an item of the final response, as far as it was not streamed."""
-        return self._place(self._order.take(self._read_rest(number, done)))
-
-    def _read_rest(self, number: int | None, done: Json) -> list[Event]:
-        item, opening = self._output.get(number), list[Event]()
-        if item is None:
-            item = self._output.add(done, number)
-            opening = self._begin(item, item.event(ITEM_ADDED, done))
-        if item.is_reasoning:
-            return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
-        if item.is_open:
-            opening += self._end(item, item.event(ITEM_DONE, done))
-        return [*opening, *self._confirm(item)]
+        """Read an item of a response that is not streamed."""
+        if not is_reasoning(done):
+            return [ContentDelta(LANE, None, raw_text(done))]
+        unstreamed = ResponseState(self._state.display, sys.maxsize, carries_frames=False)
+        item = OutputItem(number or 0, done, unstreamed)
+        begun = ReasoningStarted(LANE, None, item.output_index)
+        return [begun, *self._complete_reasoning(item, done, None)]
 
     # Beginning and end of an item
 
@@ -828,10 +810,6 @@ class ItemReader:
         """Return what final texts that came after an item was closed have beyond its deltas."""
         return []
 
-    def _confirm(self, _item: OutputItem) -> list[Event]:
-        """Do the same of each item of the final response, in the order that they have there."""
-        return []
-
     _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
         ITEM_ADDED: _on_added,
         ITEM_DONE: _on_done,
@@ -967,9 +945,24 @@ class TranslatedItems(ItemReader):
             return []
         return [*self._deltas(item, late, []), *self._check(item)]
 
+    def read_rest(self, number: int | None, done: Json) -> list[Event]:
+        """Read an item of the final response, as far as it was not streamed."""
+        return self._place(self._order.take(self._read_rest(number, done)))
+
+    def _read_rest(self, number: int | None, done: Json) -> list[Event]:
+        item, opening = self._output.get(number), list[Event]()
+        if item is None:
+            item = self._output.add(done, number)
+            opening = self._begin(item, item.event(ITEM_ADDED, done))
+        if item.is_reasoning:
+            return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
+        if item.is_open:
+            opening += self._end(item, item.event(ITEM_DONE, done))
+        return [*opening, *self._confirm(item)]
+
     def _confirm(self, item: OutputItem) -> list[Event]:
-        """See `ItemReader`. Fail also where the final response alone has a text, before one that
-        was told."""
+        """Return what the final texts of an item have beyond its deltas. Fail also where the final
+        response alone has a text, before one that was told."""
         settling, turn = self._settle(item), item.telling.turn
         if turn and turn < self._confirmed:
             self._output.misplaced += 1
