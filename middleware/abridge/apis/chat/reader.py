@@ -358,9 +358,28 @@ class ChatReader:
         chunk = self._repeat_usage(chunk, is_last=is_last)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
-        final = usage is not None and is_last
+        final = usage if is_last else None
+        events = self._read_in_order(
+            choices, originals or choices, separate_finish=final is not None
+        )
+        if not self._carries_frames:
+            return events if final is None else [*events, UsageReported(None, None, final)]
+        if final is not None:
+            events = _attach_usage(events, final)
+        elif not choices:
+            events = [Passthrough(None, None, said=[])]
+        elif has_other_fields(chunk) and not any(event.said for event in events):
+            events.append(self._choices[max(map(get_index, choices))].say({}))
+        if usage is not None and not choices and self._display.hides_usage:
+            events[0].said = None
+        return self._make_frames(events, chunk)
+
+    def _read_in_order(
+        self, choices: list[Json], originals: list[Json], *, separate_finish: bool
+    ) -> list[Event]:
+        """Read the choices of a chunk, in order of their index."""
         events: list[Event] = []
-        pairs = list(zip(choices, originals or choices, strict=True))
+        pairs = list(zip(choices, originals, strict=True))
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: get_index(pair[0]))
         for choice, original in pairs:
@@ -369,18 +388,8 @@ class ChatReader:
                 events += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
             for part in reader.texts.split(choice):
-                events += self._read_choice(reader, part, separate_finish=final)
-        if not self._carries_frames:
-            return [*events, UsageReported(None, None, usage)] if usage and final else events
-        if usage is not None and final:
-            events = _attach_usage(events, usage)
-        elif not choices:
-            events = [Passthrough(None, None, said=[])]
-        elif has_other_fields(chunk) and not any(event.said for event in events):
-            events.append(reader.say({}))
-        if usage is not None and not choices and self._display.hides_usage:
-            events[0].said = None
-        return self._make_frames(events, chunk)
+                events += self._read_choice(reader, part, separate_finish=separate_finish)
+        return events
 
     def _announce_before(self, lane: int) -> list[Event]:
         """Announce choices in order of their index: strict clients fail otherwise."""
