@@ -246,3 +246,13 @@ def test_a_content_of_unknown_meaning_passes() -> None:
     stream = b"".join([ROLE, chunk({"content": {"odd": True}}), *STOP])
     assert b'{"odd": true}' in chat(expose="both").stream(stream)
     assert b"odd" not in chat(expose="summary").stream(stream)
+
+
+def test_an_empty_block_is_no_part_of_a_whole_message() -> None:
+    text = "<think>\n\n</think>\n\nSo."
+    message = {"role": "assistant", "content": text}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    out = json.loads(chat(expose="both").whole(json.dumps(whole).encode()))
+    streamed = chat(expose="both").stream(b"".join([ROLE, chunk({"content": text}), *STOP]))
+    assert out["choices"][0]["message"]["content"] == "So."
+    assert check_chat(streamed).choices[0].text == "So."
