@@ -256,3 +256,11 @@ def test_an_empty_block_is_no_part_of_a_whole_message() -> None:
     streamed = chat(expose="both").stream(b"".join([ROLE, chunk({"content": text}), *STOP]))
     assert out["choices"][0]["message"]["content"] == "So."
     assert check_chat(streamed).choices[0].text == "So."
+
+
+def test_choices_of_a_whole_answer_without_an_index_are_split_independently() -> None:
+    message = {"role": "assistant", "content": "<think>Hm.</think>So."}
+    body = {"choices": [{"message": message, "finish_reason": "stop"}] * 2}
+    out = json.loads(chat(expose="both").whole(json.dumps(body).encode()))
+    said = [(choice["index"], choice["message"]["content"]) for choice in out["choices"]]
+    assert said == [(0, "So."), (1, "So.")]

@@ -215,6 +215,7 @@ class ChatReader:
         completion = sent = parse_object(body, loads_exact)
         if completion is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
+        completion = completion and _number_choices(completion)
         originals = objects((completion or {}).get("choices"))
         if completion is not None and self._rebuilder is not None:
             arranged = self._rebuilder.arrange_completion(completion)
@@ -547,6 +548,16 @@ class ChatReader:
         readers = self._choices.values()
         events = [event for reader in readers for event in reader.flush(is_cut=is_cut)]
         return self._make_frames(events, get_header(self._last_chunk))
+
+
+def _number_choices(completion: Json) -> Json:
+    """Return a completion whose choices have an index each: what one says must not tell what
+    another's text is."""
+    choices = objects(completion.get("choices"))
+    if len(set(map(get_index, choices))) == len(choices):
+        return completion
+    numbered = [{**choice, "index": number} for number, choice in enumerate(choices)]
+    return {**completion, "choices": numbered}
 
 
 def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:

@@ -291,12 +291,9 @@ class ChatRebuilder:
         return {**choice, "delta": {**delta, "role": "thinking"}}
 
     def arrange_completion(self, completion: Json) -> Json:
-        """Return a whole completion in which what each choice says is its message, and each has an
-        index of its own: what one says must not tell what another's text is."""
+        """Return a whole completion in which what each choice says is its message."""
         arranged = self.arrange(completion)
         choices = list(map(_with_message, objects(arranged.get("choices"))))
-        if len(set(map(get_index, choices))) < len(choices):
-            choices = [{**choice, "index": number} for number, choice in enumerate(choices)]
         return {**arranged, "choices": choices} if choices else arranged
 
     def arrange(self, answer: Json) -> Json:
