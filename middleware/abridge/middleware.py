@@ -30,9 +30,8 @@ from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import BACKGROUND, RECORD, TRACE, WEBSOCKET, Record, Sink
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.answers.error_writer import ErrorWriter, refuse
-from abridge.pipeline.early_head import EarlyHead
+from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead
 from abridge.pipeline.engage import Engagement
-from abridge.pipeline.exchange import EARLY_HEAD
 from abridge.pipeline.model_lists import wants_anthropics_shape
 from abridge.serving import Serving
 from abridge.summarizers.review import Review

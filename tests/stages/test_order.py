@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.core.answer import STRAY_ARGUMENTS, Part
+from abridge.core.answer import Part
 from abridge.core.events import (
+    STRAY_ARGUMENTS,
     ContentDelta,
     ErrorDetail,
     ErrorReported,

@@ -11,7 +11,6 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.review import Reviewer, select_reviewer
-from abridge.summarizers.selection import Overrides
 from tests.support.upstream import Upstream
 
 ENDPOINT = {"kind": "moderations", "base_url": "http://guard.example/v1"}
@@ -39,7 +38,7 @@ async def pass_all(text: str) -> str | None:
 
 def select(review: Any = None, override: Any = None, **tables: Any) -> Reviewer | None:
     settings = Settings.model_validate({"review": review or {}, **tables})
-    return select_reviewer(settings, Overrides(review=override))
+    return select_reviewer(settings, override)
 
 
 def test_without_one_nothing_is_reviewed() -> None:
@@ -71,7 +70,7 @@ async def test_its_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GUARD_KEY", "sk-guard")
     settings = Settings.model_validate({"review": {**ENDPOINT, "api_key_env": "GUARD_KEY"}})
     transport = Recording()
-    reviewer = select_reviewer(settings, Overrides(transport=transport))
+    reviewer = select_reviewer(settings, None, transport)
     assert reviewer is not None
     assert await reviewer.review("So it is.") == "So it is."
     assert transport.seen[0].headers["authorization"] == "Bearer sk-guard"

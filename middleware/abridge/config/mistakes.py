@@ -17,7 +17,6 @@ from pydantic_core import ErrorDetails
 
 from abridge.apis.json import spelled
 from abridge.config.field_docs import unit_of
-from abridge.config.setting_types import SIZE
 from abridge.config.sources import UPSTREAMS_VARIABLE, KeyPath, spell_key, variable_of
 
 _KEY = re.compile(r"([a-z_]+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*): ")
@@ -43,6 +42,8 @@ NUMBER, WHOLE_NUMBER, BOOLEAN = (
 )
 
 TABLE = "must be a table"
+
+SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
 
 REQUIREMENTS = {
     "float_parsing": NUMBER,

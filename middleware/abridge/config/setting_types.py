@@ -24,7 +24,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from abridge.apis.registry import APIS
@@ -48,8 +48,6 @@ _HOST = re.compile(rb"[\w:%-]{1,63}(?:\.[\w:%-]{1,63})*\.?", re.ASCII)
 _HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
-
-SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
 
 _SIZE = re.compile(r"\s*+\d++(\.\d++)?\s*+[A-Za-z]*+\s*+", re.ASCII)
 
@@ -171,7 +169,7 @@ def _check_model_glob(value: str) -> str:
 def _check_size(value: Any) -> Any:
     """Check a size in words: pydantic reads its beginning alone."""
     if isinstance(value, str) and not _SIZE.fullmatch(value):
-        raise ValueError(SIZE)
+        raise PydanticCustomError("byte_size", "no number of bytes")
     return value
 
 

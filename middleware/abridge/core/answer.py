@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from abridge.core.events import AnswerFault
-
 PartKind: TypeAlias = Literal["reasoning", "redacted", "text", "call", "other"]
 """`redacted` is reasoning that nobody can read, where it has no events of its own."""
-
-STRAY_ARGUMENTS = AnswerFault(
-    "upstream_error", "Upstream sent arguments of a call that had ended, or had not begun."
-)
 
 
 class Part:

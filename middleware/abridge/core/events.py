@@ -92,6 +92,11 @@ class AnswerFault(ErrorDetail):
     __slots__ = ()
 
 
+STRAY_ARGUMENTS = AnswerFault(
+    "upstream_error", "Upstream sent arguments of a call that had ended, or had not begun."
+)
+
+
 @dataclass(slots=True, frozen=True)
 class ItemSummary:
     """The finished summary of one reasoning item."""

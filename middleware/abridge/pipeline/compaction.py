@@ -52,9 +52,8 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record
 from abridge.pipeline.answers.compacted import ShownCompaction
 from abridge.pipeline.answers.error_writer import ErrorWriter
-from abridge.pipeline.early_head import send_head_early
+from abridge.pipeline.early_head import EARLY_HEAD, send_head_early
 from abridge.pipeline.engage import Endpoints
-from abridge.pipeline.exchange import EARLY_HEAD
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import CALL_HEADER, ApiRequest
 from abridge.pipeline.request_translation import as_items, translate_body

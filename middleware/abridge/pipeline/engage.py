@@ -67,7 +67,7 @@ class Engagement:
         self._event_limit = int(settings.limits.event)
         self.answer_memory = AnswerMemory(settings, memory, metrics_sink, lasting)
         self._planner = ExchangePlanner(settings, self.answer_memory)
-        self._reviewer = select_reviewer(settings, overrides, tracing)
+        self._reviewer = select_reviewer(settings, overrides.review, overrides.transport, tracing)
         self.summarizers = SummarizerSelection(
             settings.summarizer, settings.limits, overrides, tracing
         )

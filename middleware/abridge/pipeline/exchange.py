@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,17 +33,10 @@ from abridge.pipeline.answers.stream import StreamAnswer, UnfoldedAnswer
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
 from abridge.pipeline.answers.whole import WholeAnswer
 from abridge.pipeline.client import Client, Clock
+from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead, error_of
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
 from abridge.work import LIGHT_BYTES, Work
-
-if TYPE_CHECKING:
-    from abridge.pipeline.early_head import EarlyHead
-
-EARLY_HEAD = "abridge.early_head"
-"""Scope key of a request's `EarlyHead`; None where there is none."""
-
-APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while answering.")
 
 ANSWER_UNFINISHED = ErrorDetail(
     "upstream_error", "The application stopped before its answer was complete."
@@ -328,13 +321,6 @@ class _RequestTasks(asyncio.TaskGroup):
             error = group.exceptions[0]
         if error is not None:
             raise error
-
-
-def error_of(failure: Exception) -> ErrorDetail:
-    """Return what a client is told of an application's exception."""
-    if isinstance(failure, UpstreamBroken):
-        return ErrorDetail(failure.code, str(failure))
-    return APPLICATION_FAILED
 
 
 def _choose_answer(

@@ -17,8 +17,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from sys import maxsize
 
-from abridge.core.answer import STRAY_ARGUMENTS, Part
+from abridge.core.answer import Part
 from abridge.core.events import (
+    STRAY_ARGUMENTS,
     CitationDelta,
     ContentDelta,
     ErrorDetail,

@@ -20,7 +20,6 @@ from abridge.summarizers.moderation import Moderation
 
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import Tracing
-    from abridge.summarizers.selection import Overrides
 
 Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
@@ -45,15 +44,17 @@ class Reviewer:
 
 
 def select_reviewer(
-    settings: Settings, overrides: Overrides, tracing: Tracing | None = None
+    settings: Settings,
+    override: Review | None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    tracing: Tracing | None = None,
 ) -> Reviewer | None:
     """Return the reviewer named in the settings, or the one in its place; None if there is none.
 
     Raises SettingsError for a contradiction, or if the key is missing.
     """
-    override = overrides.review
     if override is None:
-        return make_moderator(settings, overrides.transport, tracing)
+        return make_moderator(settings, transport, tracing)
     if _is_sync(override):
         raise SettingsError("review: must be an async function of a part's text (async def)")
     if settings.review.kind != "none":

@@ -17,11 +17,11 @@ from abridge.http.transport import Transport
 from abridge.providers.profile import Profile
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.model.upstream import upstream_summarizer
+from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import Tracing
-    from abridge.summarizers.review import Review
 
 
 @dataclass(slots=True, frozen=True)

@@ -19,9 +19,10 @@ from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.media import MEDIA
 from abridge.apis.params import read_arguments
 from abridge.apis.shapes import call_name, name, opaque_state
-from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
+from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    STRAY_ARGUMENTS,
     ContentDelta,
     Event,
     PartEnded,

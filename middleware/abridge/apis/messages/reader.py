@@ -53,9 +53,10 @@ from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
 from abridge.apis.shapes import DropCount
-from abridge.core.answer import STRAY_ARGUMENTS, Part
+from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    STRAY_ARGUMENTS,
     ErrorDetail,
     ErrorReported,
     Event,

@@ -13,10 +13,7 @@ from abridge.config.loading import require_extra
 from abridge.config.settings import Settings
 from abridge.memory.stores.store import BackendError
 from abridge.sidecar.client_keys.file import locked, replace_file
-from abridge.sidecar.client_keys.limits import DAY, Claim, Page, Reply, settle
-
-KEPT = 40 * DAY
-"""For how long a page is kept that nobody writes: longer than a month."""
+from abridge.sidecar.client_keys.limits import KEPT, Claim, Page, Reply, settle
 
 PATIENCE_SECONDS = 0.5
 """Seconds for which a file is waited for."""

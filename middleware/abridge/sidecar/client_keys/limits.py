@@ -34,6 +34,9 @@ LEASE = 15_000
 REMEMBERED = 600_000
 """For how long a claim may be sent again."""
 
+KEPT = 40 * DAY
+"""For how long a page is kept that nobody writes: longer than a month."""
+
 BLOCKS = 64
 """The number of blocks that make a limit."""
 

@@ -8,8 +8,8 @@ from typing import Any
 from redis.asyncio.cluster import RedisCluster
 
 from abridge.memory.stores.redis_client import RedisConnection
-from abridge.sidecar.client_keys.books import KEPT
 from abridge.sidecar.client_keys.limits import (
+    KEPT,
     LEASE,
     REMEMBERED,
     Claim,
