@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from openai.lib.streaming._deltas import accumulate_delta
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG
+from abridge.apis.protocols import RequestEcho
 from abridge.core.events import (
     CitationDelta,
     ContentDelta,

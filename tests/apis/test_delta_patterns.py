@@ -15,19 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
-from abridge.apis.delta_patterns import (
-    MAX_FRAME,
-    MAX_PATTERNS,
-    MAX_UNUSED,
-    Continuation,
-    FrameReader,
-)
+from abridge.apis.delta_patterns import MAX_FRAME, MAX_PATTERNS, MAX_UNUSED, FrameReader
 from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.obfuscation import PADDING_FIELDS
+from abridge.apis.protocols import Continuation, Reader
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.sse import FrameDecoder

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG
+from abridge.apis.protocols import RequestEcho, Writer
 from abridge.core.events import (
     ContentDelta,
     Event,

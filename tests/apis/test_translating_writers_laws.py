@@ -9,9 +9,9 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
+from abridge.apis.protocols import RequestEcho, Writer
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
     ContentDelta,

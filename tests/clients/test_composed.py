@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from abridge.apis.api import Api, RequestEcho
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan

@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.api import Api, RequestEcho
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.registry import APIS
 from abridge.core.envelope import ENVELOPE_PREFIX
 from abridge.core.model_request import ReasoningPart

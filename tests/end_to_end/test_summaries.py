@@ -10,9 +10,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge import AbridgeMiddleware, Settings
-from abridge.apis.api import Api, RequestEcho
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage, SummaryPlan

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from abridge.apis import sse
-from abridge.apis.api import Api, RequestEcho, Writer
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.delta_patterns import FrameReader
@@ -22,6 +22,7 @@ from abridge.apis.display import Display, Exposure, ListField
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.openai import MintId
+from abridge.apis.protocols import RequestEcho, Writer
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from abridge.apis import sse
-from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.gemini.api import GEMINI
 from abridge.apis.interactions.api import INTERACTIONS
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import Reader
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
     CitationDelta,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -26,12 +26,10 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
+from abridge.apis.protocols import Continuation, Keep, Reader
 from abridge.core.events import JOINED, Alike, DeltaRun, Event, ReasoningDelta, next_delta
 from abridge.core.segmenter import text_size
-from abridge.stages.thinking import Accepts, accept_any
-
-if TYPE_CHECKING:
-    from abridge.apis.api import Reader
+from abridge.stages.thinking import Accepts
 
 VARYING_FIELDS = (b"sequence_number", *(field.encode() for field in PADDING_FIELDS))
 """Fields that number or pad frames. No reader looks at them."""
@@ -60,24 +58,6 @@ _PADDED_END = re.compile(rb'"(?=[\]}]*+ )[\]} ]++[\r\n]++\Z')
 
 _PLAIN = re.compile(rb"[\w.-]*")
 """Padding that nobody spells in another way."""
-
-Keep: TypeAlias = Callable[[str], object]
-"""Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
-circle would stay."""
-
-
-class Continuation(NamedTuple):
-    """A frame that said nothing but the next text of a part. Another like it becomes the same event
-    with its own text, which is kept."""
-
-    key: str  # under which the text stands in the frame
-    text: str
-    keeps: tuple[Keep, ...]
-    accepts: Accepts | None = None  # where texts are looked at
-
-    def looked_at(self, accepts: Accepts | None) -> Continuation | None:
-        """Return how it goes on where a stage accepts texts so; None if it does not accept any."""
-        return self if accepts is accept_any else accepts and self._replace(accepts=accepts)
 
 
 class FrameReader:

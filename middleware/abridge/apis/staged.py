@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
-from abridge.apis.api import EventReader
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
+from abridge.apis.protocols import Continuation, EventReader
 from abridge.core.answer import Part
 from abridge.core.conversation import RecordedTurn
 from abridge.core.events import ErrorDetail, Event, PartEnded, PartStarted, said_text

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from abridge.apis.api import Reader
+from abridge.apis.protocols import Reader
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,

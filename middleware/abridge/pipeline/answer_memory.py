@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display
+from abridge.apis.protocols import Reader, Writer
 from abridge.config.settings import ATTEMPT, Settings
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
-from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import UpstreamApi, UpstreamOptions
 from abridge.apis.compaction.form import CompactedAnswer, Compaction, CompactionForm, write_prompt
 from abridge.apis.compaction.responses import (
     CONTEXT_MANAGEMENT,
@@ -31,6 +31,7 @@ from abridge.apis.compaction.responses import (
 )
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, objects, string
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.messages import read_input_items
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import must_count

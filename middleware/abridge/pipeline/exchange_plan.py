@@ -8,8 +8,8 @@ from functools import partial
 from math import inf
 from typing import TypeAlias
 
-from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure
+from abridge.apis.protocols import Reader, Writer
 from abridge.apis.quotes import repeats_added
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Settings

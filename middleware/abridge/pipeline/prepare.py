@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from starlette.types import Scope
 
-from abridge.apis.api import RequestEcho, UpstreamApi
+from abridge.apis.api import UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.apis.params import DAMAGED_CODE
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.shapes import NAMED_BY_CLIENTS
 from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json

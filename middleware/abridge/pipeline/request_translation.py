@@ -13,9 +13,10 @@ from urllib.parse import unquote
 
 from starlette.types import Scope
 
-from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import Api, UpstreamApi, UpstreamOptions
 from abridge.apis.credentials import Header, move_key
 from abridge.apis.json import objects
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.messages import read_input_items
 from abridge.core.conversation import Json

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import UpstreamApi, UpstreamOptions
 from abridge.apis.compaction.form import unreadable_error
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
@@ -30,6 +30,7 @@ from abridge.apis.object_references import (
 )
 from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import last_user_text
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
 from abridge.apis.params import require_list
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.items import id_prefix
 from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.reasoning import is_reasoning

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import as_function
 from abridge.core.events import (
     ContentDelta,

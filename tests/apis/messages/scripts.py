@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from abridge.apis.api import Reader
 from abridge.apis.display import Display
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import Reader
 from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import frame, pieces

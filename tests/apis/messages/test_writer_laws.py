@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.api import Writer
 from abridge.apis.display import Display
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.writer import MessagesSealing
+from abridge.apis.protocols import Writer
 from abridge.core.envelope import Envelope
 from abridge.core.events import (
     ContentDelta,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG
 from abridge.apis.messages.tools import client_call_id, unwrap_invalid, upstream_call_id
+from abridge.apis.protocols import RequestEcho, Writer
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, Envelope
 from abridge.core.events import (
     ContentDelta,

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.api import Api, Reader
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.errors import CALL_CHANGED
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import Reader
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.items import MAX_INDEXES
 from abridge.providers.catalog import PROFILES

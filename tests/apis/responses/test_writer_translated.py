@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai.types.responses import Response
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.api import Api, RequestEcho
+from abridge.apis.api import Api
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.registry import APIS
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW
 from abridge.core.plan import SummaryPlan

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
-from abridge.apis.delta_patterns import Keep
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
+from abridge.apis.protocols import Keep
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
 from abridge.core.events import CitationDelta

@@ -71,7 +71,6 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.chat.tools import ToolCallFragments
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
@@ -90,6 +89,7 @@ from abridge.apis.media import split_data_url, unrepresentable
 from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.params import read_extra
+from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.by_number import ByNumber

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis import sse
-from abridge.apis.api import RequestEcho
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
@@ -58,6 +57,7 @@ from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import Json, RecordedTurn

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from abridge.apis.protocols import RequestEcho
 from abridge.core.conversation import Json
 from abridge.core.usage import Tokens
 from abridge.errors import RequestError
-
-if TYPE_CHECKING:
-    from abridge.apis.api import RequestEcho
 
 PROMPT = """\
 This conversation is about to be compacted: everything above is left out from then on, and what \

@@ -6,13 +6,13 @@ the clear, and its `signature` is what is sent back with it: here the sealed com
 
 from __future__ import annotations
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.compaction.form import CompactedAnswer, CompactionForm, FoundCompaction
 from abridge.apis.frames import encode_event
 from abridge.apis.json import as_object, entries, objects, string
 from abridge.apis.messages.reader import unfold_message
 from abridge.apis.openai import mint_id
 from abridge.apis.params import invalid_value_error, read_string, require_object
+from abridge.apis.protocols import RequestEcho
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
 from abridge.core.usage import Tokens

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from abridge.apis import sse
-from abridge.apis.api import RequestEcho
 from abridge.apis.compaction.form import (
     CompactedAnswer,
     CompactionForm,
@@ -24,6 +23,7 @@ from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, spelled, string
 from abridge.apis.openai import mint_id
 from abridge.apis.params import DAMAGED_CODE
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
 from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS

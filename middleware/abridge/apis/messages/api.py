@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.compaction.messages import MESSAGES_COMPACTION
 from abridge.apis.display import Display
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
@@ -18,6 +18,7 @@ from abridge.apis.messages.reasoning import ask_to_think, read_wish, wants_progr
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.tools import follow_calls
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.staged import StagedReader
 from abridge.providers.profile import Profile
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.messages.shapes import show_reasoning
+from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json

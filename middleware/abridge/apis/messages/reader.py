@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from abridge.apis import sse
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import (
@@ -52,6 +51,7 @@ from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
+from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn

@@ -16,7 +16,6 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
@@ -35,6 +34,7 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import CallIds, MintId, mint_id
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.conversation import ItemKey, Json

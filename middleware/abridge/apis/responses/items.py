@@ -29,12 +29,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.frames import SentEvent, encode_event
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_event
 from abridge.apis.openai import mint_id
+from abridge.apis.protocols import Continuation
 from abridge.apis.responses.reasoning import (
     LANE,
     is_reasoning,

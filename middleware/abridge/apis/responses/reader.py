@@ -22,7 +22,6 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from abridge.apis import sse
-from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import (
@@ -54,6 +53,7 @@ from abridge.apis.json import (
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.media import unrepresentable
 from abridge.apis.openai import error_in, mint_id
+from abridge.apis.protocols import Continuation
 from abridge.apis.responses.errors import NO_ANSWERS, UNDER_WAY, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_output

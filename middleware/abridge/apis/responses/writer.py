@@ -22,12 +22,12 @@ from itertools import count, starmap
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis import sse
-from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
+from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (

@@ -9,11 +9,12 @@ from time import monotonic
 import httpx
 
 from abridge.apis import sse
-from abridge.apis.api import Reader, UpstreamApi
+from abridge.apis.api import UpstreamApi
 from abridge.apis.chat.reasoning import find_reasoning_fields
 from abridge.apis.display import Display
 from abridge.apis.effort import RequestDefaults
 from abridge.apis.json import objects, parse_object
+from abridge.apis.protocols import Reader
 from abridge.apis.registry import APIS
 from abridge.core.conversation import Json
 from abridge.core.events import (

@@ -20,11 +20,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display
 from abridge.apis.json import objects, parse_object, string
 from abridge.apis.openai import error_body
+from abridge.apis.protocols import RequestEcho, Writer
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.core.conversation import Json
 from abridge.core.events import (
