@@ -40,6 +40,7 @@ FOLDERS = (
     "stored_responses",
     "pipeline",
     "background",
+    "websocket",
     "serving",
     "middleware",
     "sidecar",
@@ -47,7 +48,6 @@ FOLDERS = (
     "sidecar.client_keys",
     "sidecar.proxy",
     "sidecar.page",
-    "sidecar.websocket",
     "sidecar.app",
     "sidecar.server",
     "sidecar.check",
@@ -77,9 +77,6 @@ MAY_ONLY_IMPORT = {
     "sidecar.page": {"http", "core", "apis", "observability", "config"},
 }
 """Folders that may import only some of those before them."""
-
-LOADED_ON_DEMAND = {"middleware": "sidecar.websocket"}
-"""What a folder loads of one above it, in a function, where a setting asks for it."""
 
 PURE_FOLDERS = ("core", "providers", "stages", "apis", "attribution")
 
@@ -180,7 +177,6 @@ def test_folders_import_only_what_is_below_them() -> None:
         str(found)
         for found in within_package()
         if not _is_below(folder_of(found.imported), folder_of(found.importer))
-        and not _is_loaded_on_demand(found)
     ]
     assert wrong == []
 
@@ -188,11 +184,6 @@ def test_folders_import_only_what_is_below_them() -> None:
 def _is_below(imported: str, importer: str) -> bool:
     below = FOLDERS[: FOLDERS.index(importer)]
     return imported == importer or imported in MAY_ONLY_IMPORT.get(importer, below)
-
-
-def _is_loaded_on_demand(found: Import) -> bool:
-    allowed = LOADED_ON_DEMAND.get(folder_of(found.importer))
-    return found.is_deferred and allowed == folder_of(found.imported)
 
 
 def test_the_library_imports_nothing_of_the_sidecar() -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from abridge.observability.tracing.spans import Tracing
     from abridge.sidecar.client_keys.door import ClientKeys
-    from abridge.sidecar.websocket.session import Session
+    from abridge.websocket.session import Session
 
 NO_KEYS_HERE = (
     "works only in `abridge serve` and create_app(); around the middleware, your application "
@@ -165,8 +165,8 @@ class AbridgeMiddleware:
         or in the sidecar, and then before any traffic: streams would wait for it."""
         if self._new_session is None:
             # Mounted, they are seldom used.
-            from abridge.sidecar.websocket.conversations import REMEMBERED_BYTES  # noqa: PLC0415
-            from abridge.sidecar.websocket.session import Session  # noqa: PLC0415
+            from abridge.websocket.conversations import REMEMBERED_BYTES  # noqa: PLC0415
+            from abridge.websocket.session import Session  # noqa: PLC0415
 
             remembered = self._lasting.get("websockets", ClientShares)
             limits, budget = self.settings.limits, self._serving.budget

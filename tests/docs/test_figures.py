@@ -19,8 +19,8 @@ from abridge.pipeline import exchange_plan, trial
 from abridge.sidecar.client_keys import accounts, limits
 from abridge.sidecar.demo.script import THINKING
 from abridge.sidecar.server import refusals
-from abridge.sidecar.websocket import session
 from abridge.summarizers import checks, guard
+from abridge.websocket import session
 from tests.benchmarks import figures, peers, report
 from tests.benchmarks.figures import REPLICA_SHARE
 from tests.campaigns import scale

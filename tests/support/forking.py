@@ -28,7 +28,7 @@ from functools import cache
 IMPORTED = (
     "abridge.http.connections",
     "abridge.sidecar.cli.serving",
-    "abridge.sidecar.websocket",
+    "abridge.websocket",
     "abridge.summarizers.extractive",
     "uvicorn.loops.uvloop",
 )

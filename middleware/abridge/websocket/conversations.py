@@ -15,8 +15,8 @@ from abridge.apis.responses.messages import read_input_items
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.client_shares import ClientShares
 from abridge.core.conversation import Json
-from abridge.sidecar.websocket.events import Create
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.websocket.events import Create
 
 REMEMBERED_BYTES = 128 << 20
 """Bytes of conversations that all connections remember together; one client gets its share."""

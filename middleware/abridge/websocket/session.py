@@ -31,15 +31,16 @@ from abridge.http.asgi import CLOSING
 from abridge.pipeline.body import MemoryBudget
 from abridge.pipeline.inner_call import EVENT_FACTOR
 from abridge.pipeline.request import admit_values, too_large
-from abridge.sidecar.websocket.call import Call, http_scope
-from abridge.sidecar.websocket.conversations import (
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.websocket.call import Call, http_scope
+from abridge.websocket.conversations import (
     Conversation,
     Conversations,
     with_input,
     with_output,
     write_body,
 )
-from abridge.sidecar.websocket.events import (
+from abridge.websocket.events import (
     Create,
     StreamError,
     error_event,
@@ -47,8 +48,7 @@ from abridge.sidecar.websocket.events import (
     warm_up_events,
     with_stream_id,
 )
-from abridge.sidecar.websocket.steering import UNSTEERABLE_FIELDS, Steer, SteeringRefused
-from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.websocket.steering import UNSTEERABLE_FIELDS, Steer, SteeringRefused
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 MAX_SECONDS = 3600.0

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from abridge.apis.json import dumps
 from abridge.client_shares import ClientShares
 from abridge.errors import RequestError
-from abridge.sidecar.websocket.call import Call, http_scope
-from abridge.sidecar.websocket.conversations import (
+from abridge.websocket.call import Call, http_scope
+from abridge.websocket.conversations import (
     Conversation,
     Conversations,
     with_input,
     with_output,
     write_body,
 )
-from abridge.sidecar.websocket.events import (
+from abridge.websocket.events import (
     Create,
     error_event,
     http_error_event,

@@ -21,8 +21,8 @@ from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.usage import Tokens
 from abridge.errors import RequestError
-from abridge.sidecar.websocket.steering import STEER, Steer
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.websocket.steering import STEER, Steer
 from abridge.work import Work
 
 CREATE = "response.create"

@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from abridge.middleware import AbridgeMiddleware
-from abridge.sidecar.websocket import call, session
+from abridge.websocket import call, session
 from abridge.work import LIGHT_BYTES
 from tests.support.deployments import ORIGIN, build_app, settings_for
 from tests.support.servers import HANG, serve, soon, stalled, until

@@ -13,7 +13,7 @@ from openai.types.beta import (
 
 from abridge.client_shares import ClientShares
 from abridge.pipeline import body
-from abridge.sidecar.websocket.call import Call
+from abridge.websocket.call import Call
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,

@@ -16,13 +16,13 @@ from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.observability.record import CANCELLED, WEBSOCKET
 from abridge.pipeline.inner_call import InnerCall
-from abridge.sidecar.websocket.events import (
+from abridge.websocket.events import (
     TERMINAL_EVENTS,
     error_event,
     http_error_event,
     with_error,
 )
-from abridge.sidecar.websocket.steering import STEERED
+from abridge.websocket.steering import STEERED
 from abridge.work import Work
 
 SendEvent: TypeAlias = Callable[[bytes], Awaitable[None]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from abridge.sidecar.websocket import session
+from abridge.websocket import session
 from abridge.work import LIGHT_BYTES, LIGHT_OBJECTS
 from tests.apis.messages import scripts
 from tests.support.loop_turns import note_calls_beside
