@@ -211,12 +211,13 @@ def chromium() -> Iterator[str]:
 
 @asynccontextmanager
 async def new_tab(address: str) -> AsyncIterator[Tab]:
-    """Open a tab that shares nothing with earlier ones."""
+    """Open the browser's one tab, as empty as a new one: to start a process for another costs more
+    than most of what is done in it."""
     async with connect(address, max_size=None) as socket:
         tab = Tab(socket)
         listening = asyncio.create_task(tab.listen())
         try:
-            async with _apart(tab):
+            async with _emptied(tab):
                 yield tab
         finally:
             listening.cancel()
@@ -224,13 +225,27 @@ async def new_tab(address: str) -> AsyncIterator[Tab]:
 
 
 @asynccontextmanager
-async def _apart(tab: Tab) -> AsyncIterator[None]:
-    context = (await tab.command("Target.createBrowserContext"))["browserContextId"]
-    target = await tab.command("Target.createTarget", url="about:blank", browserContextId=context)
-    attached = await tab.command("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+async def _emptied(tab: Tab) -> AsyncIterator[None]:
+    """What is emulated ends with the connection, and what a page stores is of its port alone."""
+    target = await _only_page(tab)
+    attached = await tab.command("Target.attachToTarget", targetId=target, flatten=True)
     tab.session = attached["sessionId"]
     for domain in ("Page", "Runtime", "Log", "Network"):
         await tab.command(f"{domain}.enable")
-    yield
-    tab.session = ""
-    await tab.command("Target.disposeBrowserContext", browserContextId=context)
+    try:
+        yield
+    finally:
+        await tab.open("about:blank")
+        for kept in ("Cookies", "Cache"):
+            await tab.command(f"Network.clearBrowser{kept}")
+        await tab.command("Page.resetNavigationHistory")
+
+
+async def _only_page(tab: Tab) -> str:
+    async with asyncio.timeout(HANG):
+        while True:  # it is there soon after the browser answers
+            targets = (await tab.command("Target.getTargets"))["targetInfos"]
+            for target in targets:
+                if target["type"] == "page":
+                    return str(target["targetId"])
+            await asyncio.sleep(0.02)
