@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,7 @@ def priced(text: str) -> str:
     return re.sub(r"\$__(rate_interval|range)\b", "60m", text)
 
 
+@cache
 def _cases() -> list[dict[str, Any]]:
     cases: list[dict[str, Any]] = yaml.safe_load(TESTS.read_text())["tests"]
     return cases
