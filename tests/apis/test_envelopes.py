@@ -106,6 +106,8 @@ class TestResponses:
         assert items(*moved, two, one) == [ITEM, two, one]
         said = {"role": "assistant", "content": "So."}
         assert items(*moved, one, said) == [ITEM, one, other, said]
+        elsewhere = sealer().seal(Envelope([ITEM], "", place_after_call("call_Xy7zWv4uTs")))
+        assert items(reasoning(elsewhere), *moved, one, two) == [ITEM, one, other, two]
 
     def test_several_items_each_have_their_own(self) -> None:
         other = {**ITEM, "id": "rs_2"}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import operator
 import re
 from abc import ABC, abstractmethod
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import strip_attribution
@@ -33,6 +33,10 @@ Placement: TypeAlias = Literal["unchanged", "moved", "dropped"]
 """Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
 where the client has it.
 """
+
+MAX_CALLS_AHEAD = 16
+"""Calls of an answer after which sealed reasoning that stands before them may be from: each of the
+next ones is tried."""
 
 
 class History(ABC):
@@ -201,9 +205,9 @@ class ClientPieceHistory(PieceHistory):
         return place
 
     def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> None:
-        ahead = self._calls_ahead.get(id(turn))
-        if ahead and ahead[0][1] is turn:
-            ahead.popleft()
+        ahead = self._calls_ahead[id(turn)]
+        if next(iter(ahead.values()), None) is turn:
+            ahead.popitem(last=False)
         opened = [self._open_piece(piece, turn, open_envelope) for piece in turn.items]
         turn.items[:] = chain(self._moved.pop(id(turn), ()), *opened)
 
@@ -215,32 +219,32 @@ class ClientPieceHistory(PieceHistory):
     def _take_opened(self, found: Envelope, turn: Turn, place: bytes | None) -> list[Json]:
         """Return what of an envelope stands where it was found: nothing if it is from after a call.
         Then it goes there."""
-        is_moved = found.place not in (place, None)
-        own = self._calls_ahead[id(turn)][0][1] if is_moved else turn
-        own.from_envelope, own.is_plain = True, False
-        if is_moved:
-            self._moved[id(own)] += found.reasoning
-        return [] if is_moved else found.reasoning
-
-    def _places_ahead(self, turn: Turn) -> Iterator[bytes]:
-        """Yield the places after the calls before which a turn's reasoning stands. What was passed
-        over is not yielded again: the reasoning of an answer is in the order of its calls."""
         ahead = self._calls_ahead[id(turn)]
-        while ahead:
-            yield ahead[0][0]
-            ahead.popleft()
+        own = turn if found.place == place else ahead.get(found.place or b"", turn)
+        own.from_envelope, own.is_plain = True, False
+        if own is turn:
+            return found.reasoning
+        while next(iter(ahead.values())) is not own:
+            ahead.popitem(last=False)
+        self._moved[id(own)] += found.reasoning
+        return []
+
+    def _places_ahead(self, turn: Turn) -> Iterable[bytes]:
+        """Return the places after the next calls before which a turn's reasoning stands: the
+        reasoning of an answer is in the order of its calls."""
+        return islice(self._calls_ahead[id(turn)], MAX_CALLS_AHEAD)
 
     @cached_property
-    def _calls_ahead(self) -> defaultdict[int, deque[tuple[bytes, Turn]]]:
-        """For each turn of an answer, by `id()`, the places after its calls, each with the turn
-        that follows. Clients that keep the reasoning of an answer in a list of its own, as LiteLLM
+    def _calls_ahead(self) -> defaultdict[int, OrderedDict[bytes, Turn]]:
+        """For each turn of an answer, by `id()`, the turns that follow its calls, by the places
+        after these. Clients that keep the reasoning of an answer in a list of its own, as LiteLLM
         does, return it before all calls."""
-        found = defaultdict[int, deque[tuple[bytes, Turn]]](deque)
+        found = defaultdict[int, OrderedDict[bytes, Turn]](OrderedDict)
         for before, turn in pairwise(self.turns):
             if turn.role == before.role == "assistant":
                 found[id(turn)] = found[id(before)]
                 if place := place_after_call(before.calls[-1].id if before.calls else ""):
-                    found[id(turn)].append((place, turn))
+                    found[id(turn)].setdefault(place, turn)
         return found
 
     @staticmethod
