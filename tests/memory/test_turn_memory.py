@@ -18,6 +18,7 @@ from abridge.core.usage import SummarizerUsage
 from abridge.memory.stores.memory import MemoryBackend
 from abridge.middleware import AbridgeMiddleware
 from abridge.work import LIGHT_BYTES
+from tests.apis.messages import scripts as messages
 from tests.stored_responses.conversations import fail
 from tests.support.asgi import begin, call
 from tests.support.checker import check_responses
@@ -37,7 +38,7 @@ from tests.support.streams import (
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 USER = {"role": "user", "content": "Hi"}
 KEY = {"authorization": "Bearer sk-anna-1234567890"}
 OTHER = {"authorization": "Bearer sk-bert-1234567890"}
@@ -375,7 +376,7 @@ class TestPromise10TenantsNeverMeet:
 
 
 class TestAnswersInPieces:
-    """A chat answer that thinks between its texts, which are messages of their own on Responses."""
+    """Answers that think between their texts."""
 
     @pytest.mark.parametrize(
         ("texts", "thoughts"), [(["One.", "Two."], "Hm.So."), (["One.", "Three."], None)]
@@ -394,6 +395,59 @@ class TestAnswersInPieces:
         returned = [message_item(number, text) for number, text in enumerate(texts)]
         await call(app, RESPONSES, {"model": "m", "input": [USER, *returned, USER]}, KEY)
         assert upstream.requests[1].json["messages"][1].get("reasoning") == thoughts
+
+    ITEMS = (
+        *(reasoning_item(0, "Hm."), message_item(1, "One."), reasoning_item(2, "So.")),
+        *(message_item(3, "Two."), reasoning_item(4, "Now."), call_item(5, "f", "{}")),
+    )
+    BLOCKS = (
+        *(messages.thinking("Hm."), messages.text("One."), messages.redacted("ZGF0YQ")),
+        *(messages.text("Two."), messages.thinking("Now."), messages.tool_use(0)),
+    )
+
+    @pytest.mark.parametrize("length", [4, 6])
+    @pytest.mark.parametrize("texts", [["One.", "Two."], ["One.\n\nTwo."], ["One.", "Three."]])
+    async def test_on_responses_it_comes_back_to_where_it_was(
+        self, texts: list[str], length: int
+    ) -> None:
+        said = list(self.ITEMS[:length])
+        upstream = Upstream(Answer.json(response(said)), Answer.json(response([])))
+        app = make(upstream, history={"restore": "always"})
+        await call(app, RESPONSES, {"model": "m", "input": [USER]}, KEY)
+        own = [{"role": "assistant", "content": text} for text in texts]
+        returned = [*own, *said[5:], USER]
+        await call(app, RESPONSES, {"model": "m", "input": [USER, *returned]}, KEY)
+        sent = upstream.requests[1].json["input"]
+        if texts == ["One.", "Two."]:
+            assert sent == [USER, said[0], own[0], said[2], own[1], *said[4:], USER]
+        elif len(texts) == 1:
+            assert sent == [USER, *said, USER]
+        else:
+            thoughts = [item for item in said if item["type"] == "reasoning" and length == 6]
+            assert sent == [USER, *thoughts, *returned]
+
+    @pytest.mark.parametrize("length", [4, 6])
+    @pytest.mark.parametrize("texts", [["One.", "Two."], ["One.\n\nTwo."], ["One.", "Three."]])
+    async def test_on_messages_it_comes_back_to_where_it_was(
+        self, texts: list[str], length: int
+    ) -> None:
+        said = list(self.BLOCKS[:length])
+        upstream = Upstream(*(Answer.json(messages.message(said)) for _ in range(2)))
+        app = make(upstream, history={"restore": "always"})
+        asking = {"model": "m", "max_tokens": 100}
+        await call(app, MESSAGES, {**asking, "messages": [USER]}, KEY)
+        cached = {"cache_control": {"type": "ephemeral"}}
+        own = [{**messages.text(text), **cached} for text in texts]
+        answer = {"role": "assistant", "content": [*own, *said[5:]]}
+        await call(app, MESSAGES, {**asking, "messages": [USER, answer, USER]}, KEY)
+        sent = upstream.requests[1].json["messages"][1]["content"]
+        if texts == ["One.", "Two."]:
+            assert sent == [said[0], own[0], said[2], own[1], *said[4:]]
+        elif len(texts) == 1:
+            assert sent == said
+        else:
+            thoughts = [each for each in said if "thinking" in each["type"] and length == 6]
+            assert sent == [*thoughts, *own, *said[5:]]
 
 
 class TestResponses:

@@ -176,14 +176,15 @@ class PieceHistory(History):
 class ClientPieceHistory(PieceHistory):
     """The same, of an API that clients speak as well.
 
-    A client of another API sends everything the assistant wrote without a break as one message,
-    whatever reasoning came in between. So in a translated request all of that is one joined turn,
-    and the pieces of an answer are restored as a whole.
+    A turn ends with a call, since clients drop the reasoning between two texts or join these. A
+    client of another API sends everything the assistant wrote without a break as one message: so in
+    a translated request all of that is one joined turn.
     """
 
     order: ClassVar[Mapping[str, int]]
-    """The order, by their types, in which clients of other APIs can keep pieces, since they have
-    one place for text and one for calls. Any other type is ""."""
+    """The order, by their types, in which reasoning is simply put before the rest of its turn, and
+    clients of other APIs can keep the rest, since they have one place for text and one for calls.
+    Any other type is ""."""
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body)
@@ -193,7 +194,7 @@ class ClientPieceHistory(PieceHistory):
     @staticmethod
     @abstractmethod
     def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
-        """Yield the turns that pieces make for a client of the same API."""
+        """Yield the turns that pieces make for a client of the same API: a call ends one."""
 
     @property
     @abstractmethod
@@ -248,9 +249,9 @@ class ClientPieceHistory(PieceHistory):
         return found
 
     @staticmethod
-    def as_sent(reasoning: Iterable[Json]) -> list[Json]:
-        """Return reasoning as upstream wrote it, which a reader may have changed."""
-        return list(reasoning)
+    def as_sent(pieces: Iterable[Json]) -> list[Json]:
+        """Return pieces as upstream wrote them, which a reader may have changed."""
+        return list(pieces)
 
     @staticmethod
     def says_anything(_reasoning: Sequence[Json]) -> bool:
@@ -258,23 +259,23 @@ class ClientPieceHistory(PieceHistory):
         return True
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
-        """Restore the reasoning or, of a joined turn that says the same, all pieces in their
-        order."""
+        """Put reasoning where it was in the turn or, if that was edited since, before it."""
         turn.is_plain = False
-        in_order = self.in_original_order(turn, original) if self._is_translated else None
-        reasoning = filter(self.is_reasoning, original)
-        turn.items[:] = in_order or [*reasoning, *self.without_reasoning(turn.items)]
-
-    @abstractmethod
-    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
-        """Return all pieces of a turn in their original order; None if it was edited since."""
+        said, given = self.without_reasoning(original), self.without_reasoning(turn.items)
+        before, now = self.read_joined_turn(said), self.read_joined_turn(given)
+        if before.encode_canonical() != now.encode_canonical():
+            turn.items[:] = [*filter(self.is_reasoning, original), *given]
+            return
+        is_split_alike = list(map(kind_of, said)) == list(map(kind_of, given))
+        own = iter(given if is_split_alike else said)
+        turn.items[:] = [each if self.is_reasoning(each) else next(own) for each in original]
 
     @classmethod
     def original_of(cls, answer: Sequence[Json]) -> list[Json]:
-        """See `PieceHistory`: here its reasoning, readable or not. If its pieces are in an order
-        that clients cannot keep, all of them."""
+        """See `PieceHistory`: here its reasoning, readable or not. If its pieces are in another
+        order, all of them."""
         reasoning = list(filter(cls.is_reasoning, answer))
-        places = [cls.order.get(string(piece.get("type")), cls.order[""]) for piece in answer]
+        places = [cls.order.get(kind_of(piece), cls.order[""]) for piece in answer]
         is_kept = places == sorted(places) or not reasoning
         return cls.as_sent(reasoning if is_kept else answer)
 
@@ -299,12 +300,17 @@ class ClientPieceHistory(PieceHistory):
             reasoning = list(filter(cls.is_reasoning, turn.items))
             own_keys = [key for _, key in zip(reasoning, keys, strict=False)]
             raw = "".join(cls.raw_texts(reasoning))
-            original = cls.as_sent(reasoning) if cls.says_anything(reasoning) else []
+            original = cls.original_of(turn.items) if cls.says_anything(reasoning) else []
             turns_before = tuple(turns[max(index - 1, 0) : index])
             recorded.append(
                 RecordedTurn(turn, raw, original, tuple(filter(None, own_keys)), turns_before)
             )
         return recorded
+
+
+def kind_of(piece: Json) -> str:
+    """Return the type of a piece; clients leave out that of a message."""
+    return string(piece.get("type")) or "message"
 
 
 def read_text(content: Any, other_key: str = "text") -> str:

@@ -69,15 +69,15 @@ class TestTurns:
         assert turns[2].calls == (ToolCall("toolu_0", "look", '{"a": 1}'),)
         assert history.reasoning_texts(turns[2]) == ("Hm.",)
 
-    def test_a_call_ends_a_turn_and_so_does_reasoning_after_text(self) -> None:
+    def test_a_call_ends_a_turn_and_nothing_else(self) -> None:
         content = [*ANSWER, tool_use(1), thinking("So?"), tool_use(2), text("Or"), thinking("No.")]
         history = MessagesHistory(request("Hi", content))
         turns = history.turns[2:]
         assert [turn.items for turn in turns] == [
-            *(content[:4], content[4:5], content[5:7], content[7:8], content[8:])
+            *(content[:4], content[4:5], content[5:7], content[7:])
         ]
         texts = [history.reasoning_texts(turn) for turn in turns]
-        assert texts == [("Hm.",), (), ("So?",), (), ("No.",)]
+        assert texts == [("Hm.",), (), ("So?",), ("No.",)]
         (joined,) = MessagesHistory(request("Hi", content), is_translated=True).turns[2:]
         assert joined.items == content
 
@@ -233,15 +233,14 @@ class TestRecording:
     KEYS = ((0, 0), None, None, (0, 1), None, (0, 2), None)
     PIECES = tuple(zip(KEYS, CONTENT, strict=True))
 
-    def test_each_call_and_each_text_has_its_own_reasoning(self) -> None:
+    def test_each_call_has_its_own_reasoning(self) -> None:
         recorded = MessagesHistory.record(self.PIECES, joined=False)
         assert [(turn.raw, turn.original, turn.item_keys) for turn in recorded] == [
             ("One.", [self.CONTENT[0]], ((0, 0),)),
             ("", [], ()),
-            ("", [self.CONTENT[3]], ((0, 1),)),
-            ("Two.", [self.CONTENT[5]], ((0, 2),)),
+            ("Two.", list(self.CONTENT[3:]), ((0, 1), (0, 2))),
         ]
-        assert [len(turn.turns_before) for turn in recorded] == [0, 1, 1, 1]
+        assert [len(turn.turns_before) for turn in recorded] == [0, 1, 1]
 
     @pytest.mark.parametrize("split", [False, True])
     def test_it_is_found_again_in_a_message_that_a_client_splits(self, *, split: bool) -> None:
@@ -253,7 +252,7 @@ class TestRecording:
         turns = MessagesHistory({"messages": messages}).turns[1:]
         recorded = MessagesHistory.record(self.PIECES, joined=False)
         found = {turn.encode_identity() for turn in turns}
-        assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[3])} <= found
+        assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[2])} <= found
 
     def test_without_reasoning_a_turn_is_recorded_as_bare(self) -> None:
         pieces = [(None, text("So.")), (None, tool_use())]

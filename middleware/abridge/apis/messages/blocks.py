@@ -15,7 +15,7 @@ from typing import Any
 from abridge.apis.display import Display
 from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
-from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object_text, string
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
@@ -399,8 +399,8 @@ class CallBlock(Block):
         state.call_count += 1
 
     def to_json(self) -> Json | None:
-        call_id, name = (string(self.content_block.get(key)) for key in ("id", "name"))
-        return {"type": "tool_use", "id": call_id, "name": name, "input": self.said_text}
+        given = parse_object_text(self.said_text, loads_exact)
+        return {**self.content_block, "input": as_object(given)}
 
     def _begin(self) -> Event:
         call_id, name = (string(self.content_block.get(key)) for key in ("id", "name"))
@@ -427,11 +427,6 @@ class CallBlock(Block):
 
 class HostedCallBlock(CallBlock):
     """A call of a tool of the server's. It is part of the answer, which clients return whole."""
-
-    def to_json(self) -> Json | None:
-        arguments = self.said_text.encode(errors="surrogatepass")
-        given = parse_object(arguments, loads_exact)
-        return {**self.content_block, "input": as_object(given)}
 
     def _begin(self) -> Event:
         return PartStarted(LANE, None, part=self)

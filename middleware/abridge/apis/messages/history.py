@@ -1,7 +1,7 @@
 """Read the turns of a Messages request, and change what of them reaches upstream.
 
-A turn of the assistant is reasoning, then text and whatever a server's tools left, and a call ends
-it. So each call is a turn of its own, however a client splits or joins messages. In a translated
+A turn of the assistant is reasoning, text and whatever a server's tools left, and a call ends it.
+So each call is a turn of its own, however a client splits or joins messages. In a translated
 request an assistant message is one joined turn.
 
 A user message may be several turns: each tool result, then the user's own content.
@@ -59,7 +59,7 @@ class MessagesHistory(ClientPieceHistory):
     The items of an assistant's turn are its blocks, those of any other turn its message.
     """
 
-    order: ClassVar[Mapping[str, int]] = {"": 0, "text": 1, TOOL_USE: 2}
+    order: ClassVar[Mapping[str, int]] = {**dict.fromkeys(REASONING_TYPES, 0), "": 1, TOOL_USE: 2}
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body, is_translated=is_translated)
@@ -89,23 +89,23 @@ class MessagesHistory(ClientPieceHistory):
 
     @staticmethod
     def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
-        pending, is_answering = list[Json](), False
+        pending = list[Json]()
         for block in pieces:
-            is_reasoning = _is_reasoning(block)
-            if is_reasoning and is_answering:
-                yield _assistant_turn(pending)
-                pending, is_answering = [], False
             pending.append(block)
-            is_answering = not is_reasoning
             if _is_call(block):
                 yield _assistant_turn(pending)
-                pending, is_answering = [], False
+                pending = []
         if pending:
             yield _assistant_turn(pending)
 
     @staticmethod
     def read_joined_turn(pieces: Sequence[Json]) -> Turn:
         return _assistant_turn(list(pieces))
+
+    @staticmethod
+    def as_sent(pieces: Iterable[Json]) -> list[Json]:
+        """See `ClientPieceHistory`. Blank texts are left out, which this API takes from nobody."""
+        return [each for each in pieces if each.get("type") != "text" or each["text"].strip()]
 
     def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         removed, remaining = 0, list[Json]()
@@ -150,20 +150,6 @@ class MessagesHistory(ClientPieceHistory):
         path, place = places.get(id(block), ("messages", None))
         found = open_envelope(blob, f"{path}.{key}", place, "", self._places_ahead(turn))
         return [] if found is None else self._take_opened(found, turn, place)
-
-    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
-        if all(map(_is_reasoning, original)):
-            return None
-        current = _without_reasoning(turn.items)
-        before, now = _assistant_turn(_without_reasoning(original)), _assistant_turn(current)
-        if before.encode_canonical() != now.encode_canonical():
-            return None
-        calls = filter(_is_call, current)
-        return [
-            next(calls) if _is_call(block) else block
-            for block in original
-            if block.get("type") != "text" or string(block.get("text")).strip()
-        ]
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
         """Leave out thinking without a signature where that is refused."""
@@ -313,9 +299,7 @@ def _is_ours(block: Json) -> bool:
 
 
 def _read_call(block: Json) -> ToolCall:
-    """Read a call. Its input is an object, or in an answer the JSON as the model wrote it."""
-    input_value = block.get("input")
-    arguments = input_value if isinstance(input_value, str) else encode_sorted(input_value)
+    arguments = encode_sorted(block.get("input"))
     return ToolCall(_call_id(block), string(block.get("name")), arguments)
 
 

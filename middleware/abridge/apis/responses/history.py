@@ -1,6 +1,6 @@
 """Read the input of a Responses request as turns, and change what upstream gets of it.
 
-A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
+A turn of the assistant is reasoning and text, and a call ends it. So each call is a turn of its
 own, whether or not the client still returns the reasoning between two of them.
 """
 
@@ -17,6 +17,7 @@ from abridge.apis.history import (
     Placement,
     in_tags,
     is_tagged,
+    kind_of,
     read_text,
     strip_content,
 )
@@ -89,12 +90,12 @@ class ResponsesHistory(ClientPieceHistory):
     @staticmethod
     def read_joined_turn(pieces: Sequence[Json]) -> Turn:
         """Return the turn that the client has of these items."""
-        shown = [item for item in pieces if item.get("type") in TRANSLATED_TYPES]
+        shown = [item for item in pieces if kind_of(item) in TRANSLATED_TYPES]
         return next(read_joined_turns(shown), Turn("assistant"))
 
     @staticmethod
-    def as_sent(reasoning: Iterable[Json]) -> list[Json]:
-        return list(map(as_sent, reasoning))
+    def as_sent(pieces: Iterable[Json]) -> list[Json]:
+        return list(map(as_sent, pieces))
 
     @staticmethod
     def says_anything(reasoning: Sequence[Json]) -> bool:
@@ -139,20 +140,13 @@ class ResponsesHistory(ClientPieceHistory):
         return [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Of a joined turn, the raw reasoning of all items as one text; of any other, the summary
-        and the raw text of each item."""
-        if self._is_translated:
-            return (TEXT_SEPARATOR.join(self.raw_texts(turn.items)),)
-        items = filter(is_reasoning, turn.items)
-        return tuple(text for item in items for text in (summary_text(item), raw_text(item)))
+        """Return also the whole summary of a turn, and that of each of its items."""
+        summaries = list(map(summary_text, filter(is_reasoning, turn.items)))
+        return (*super().reasoning_texts(turn), "".join(summaries), *summaries)
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         ids = _upstream_ids(filter(is_reasoning, turn.items))
         return {*super().reasoning_states(turn), *ids, *self._emptied.get(id(turn), ())}
-
-    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
-        is_same = self.read_joined_turn(original).encode_canonical() == turn.encode_canonical()
-        return original if is_same else None
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """Remove the reasoning, and the ids of the turn's other items.
@@ -210,7 +204,7 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
         is_text = is_message and not is_thought
         is_called = not (is_thought or is_text) and kind.endswith("_call")
         is_other = not (is_thought or is_text or is_called)
-        if (is_thought and texts) or (is_other and pending):
+        if is_other and pending:
             yield _assistant_turn(pending, texts)
             pending, texts = [], []
         if is_other:
