@@ -81,6 +81,24 @@ class TestTurns:
         (joined,) = MessagesHistory(request("Hi", content), is_translated=True).turns[2:]
         assert joined.items == content
 
+    def test_messages_without_a_break_are_one_answer(self) -> None:
+        """Clients that keep an answer in pieces return each as a message."""
+        split = [{"role": "assistant", "content": [block]} for block in ANSWER]
+        user = {"role": "user", "content": "Hi"}
+        history = MessagesHistory({"messages": [user, *split, user]})
+        assert [turn.items for turn in history.turns[2:-1]] == [ANSWER]
+        assert history.body()["messages"] == [user, *split, user]
+        history.strip(history.turns[2], lambda given: given == "Hm.")
+        answer = {"role": "assistant", "content": ANSWER[1:]}
+        assert history.body()["messages"] == [user, answer, user]
+
+    def test_but_an_answer_that_went_on_after_a_pause_is_another(self) -> None:
+        paused, rest = [thinking("Hm."), *search()], [thinking("So."), text("So.")]
+        messages = [{"role": "assistant", "content": blocks} for blocks in (paused, rest)]
+        history = MessagesHistory({"messages": messages})
+        assert [turn.items for turn in history.turns[1:]] == [paused, rest]
+        assert history.body()["messages"] == messages
+
     def test_content_other_than_text_counts_too(self) -> None:
         image = {"type": "image", "source": {"type": "url", "url": "https://a.test/b.png"}}
         (_, one), (_, other) = (

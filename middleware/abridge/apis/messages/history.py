@@ -2,7 +2,7 @@
 
 A turn of the assistant is reasoning, text and whatever a server's tools left, and a call ends it.
 So each call is a turn of its own, however a client splits or joins messages. In a translated
-request an assistant message is one joined turn.
+request an answer is one joined turn.
 
 A user message may be several turns: each tool result, then the user's own content.
 """
@@ -64,22 +64,15 @@ class MessagesHistory(ClientPieceHistory):
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body, is_translated=is_translated)
         self._messages = objects(body.get("messages"))
-        self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
+        self._answers = list[tuple[list[Json], list[Turn]]]()  # their messages, and their turns
         self.turns = [Turn("system", read_text(without_billing(body.get("system"))))]
         beside_results = "user" if is_translated else "tool"
-        for index, message in enumerate(self._messages):
-            content, is_answer = message.get("content"), message.get("role") == "assistant"
-            if content and isinstance(content, str):
-                turns = [_text_turn(message, content)]
-            elif is_answer and is_translated:
-                turns = [self.read_joined_turn(_read_blocks(content))]
-            elif is_answer:
-                turns = list(self.read_turns(_read_blocks(content)))
+        for messages in _split_answers(self._messages):
+            if messages[0].get("role") == "assistant":
+                self._answers.append((messages, self._read_answer(messages)))
+                self.turns += self._answers[-1][1]
             else:
-                turns = list(_read_user_turns(message, beside_results))
-            if is_answer:
-                self._assistant_turns[index] = turns
-            self.turns += turns
+                self.turns += _read_user_turns(messages[0], beside_results)
 
     is_reasoning = staticmethod(_is_reasoning)
 
@@ -106,6 +99,15 @@ class MessagesHistory(ClientPieceHistory):
     def as_sent(pieces: Iterable[Json]) -> list[Json]:
         """See `ClientPieceHistory`. Blank texts are left out, which this API takes from nobody."""
         return [each for each in pieces if each.get("type") != "text" or each["text"].strip()]
+
+    def _read_answer(self, messages: Sequence[Json]) -> list[Turn]:
+        """Return the turns of an answer. Tags in one that is a text may hold a summary."""
+        blocks, text = _read_contents(messages), messages[0].get("content")
+        if len(messages) == 1 and text and isinstance(text, str):
+            return [Turn("assistant", text, is_plain=not may_have_tags(text), items=blocks)]
+        if self._is_translated:
+            return [self.read_joined_turn(blocks)]
+        return list(self.read_turns(blocks))
 
     def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         removed, remaining = 0, list[Json]()
@@ -163,11 +165,9 @@ class MessagesHistory(ClientPieceHistory):
 
     def body(self) -> Json:
         """Return the request body, without the messages that have nothing left in them."""
-        emptied = {index for index in self._assistant_turns if self._write_content(index)}
+        emptied = {id(message) for answer in self._answers for message in _write_content(*answer)}
         if emptied:
-            self._body["messages"] = [
-                message for index, message in enumerate(self._messages) if index not in emptied
-            ]
+            self._body["messages"] = [each for each in self._messages if id(each) not in emptied]
         return self._body
 
     def sent_body(self) -> Json:
@@ -179,17 +179,6 @@ class MessagesHistory(ClientPieceHistory):
         if has_fixed_budget and began_without_thinking(objects(body.get("messages"))):
             del body["thinking"]
         return body
-
-    def _write_content(self, index: int) -> bool:
-        """Write the blocks of a message's turns into it; return True if that emptied it."""
-        message, turns = self._messages[index], self._assistant_turns[index]
-        if len(turns) == 1 and turns[0].is_plain:
-            return False
-        content = _read_blocks(message.get("content"))
-        blocks = [block for turn in turns for block in turn.items]
-        if blocks != content:
-            message["content"] = blocks
-        return bool(content) and not blocks
 
     @cached_property
     def _places(self) -> tuple[dict[int, tuple[str, bytes | None]], bytes]:
@@ -219,12 +208,24 @@ class MessagesHistory(ClientPieceHistory):
 # Turns
 
 
-def _text_turn(message: Json, text: str) -> Turn:
-    """Return the turn of a message that is a text. Tags in the assistant's may hold a summary."""
-    role = string(message.get("role"))
-    if role != "assistant":
-        return Turn(role, text, items=[message])
-    return Turn(role, text, is_plain=not may_have_tags(text), items=_read_blocks(text))
+def _split_answers(messages: Iterable[Json]) -> Iterator[list[Json]]:
+    """Yield the messages of each answer, and each other message alone. What follows an answer
+    without a break is of it, unless it begins with reasoning after something was said: an answer
+    that went on after a pause."""
+    answer, has_said = list[Json](), False
+    for message in messages:
+        is_answer = message.get("role") == "assistant"
+        kinds = list(map(_is_reasoning, _read_blocks(message.get("content"))))
+        if answer and (not is_answer or (has_said and kinds[:1] == [True])):
+            yield answer
+            answer, has_said = [], False
+        if is_answer:
+            answer.append(message)
+            has_said = has_said or not all(kinds)
+        else:
+            yield [message]
+    if answer:
+        yield answer
 
 
 def _assistant_turn(blocks: list[Json]) -> Turn:
@@ -261,6 +262,20 @@ def _read_blocks(content: Any) -> list[Json]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return objects(content)
+
+
+def _read_contents(messages: Iterable[Json]) -> list[Json]:
+    return [block for message in messages for block in _read_blocks(message.get("content"))]
+
+
+def _write_content(messages: Sequence[Json], turns: Sequence[Turn]) -> Sequence[Json]:
+    """Write the blocks of an answer's turns into its messages, all into the first if there are
+    other blocks by now; return those that this emptied."""
+    blocks = [block for turn in turns for block in turn.items]
+    if blocks == _read_contents(messages):
+        return []
+    messages[0]["content"] = blocks
+    return messages[1:] if blocks else messages
 
 
 def _without_reasoning(content: Any) -> list[Json]:
