@@ -177,11 +177,26 @@ def test_where_parts_may_alternate_only_reasoning_is_ended_and_texts_before_it()
     call, text, thinking = Part("call"), Part("text"), Part("reasoning")
     begun = ReasoningStarted(0, None, 0, part=thinking)
     events = [piece(call, "{"), said(text, "a"), begun, piece(call, "}"), said(text, "b")]
-    out = arranged([*events, FINISHED], Order(LIMIT, count(-1, -1), alternating=True))
+    out = arranged([*events, FINISHED], Order(LIMIT, count(-1, -1), ("call",)))
     bounds = PartStarted, PartEnded, ReasoningEnded
     assert [event for event in out if not isinstance(event, bounds)] == [*events, FINISHED]
     made = [type(event) for event in out if isinstance(event, bounds)]
     assert made == [PartEnded, ReasoningEnded, PartStarted]
+
+
+def test_where_parts_may_alternate_a_text_is_ended_by_another_but_not_by_a_call() -> None:
+    text, call, following = Part("text"), Part("call"), Part("text")
+    events = [said(text, "a"), piece(call, "{"), said(text, "b"), said(following, "c")]
+    out = arranged(events, Order(LIMIT, count(-1, -1), ("call",)))
+    ends = [event for event in out if isinstance(event, PartEnded)]
+    assert out == [*events[:3], *ends, events[3]]
+    assert [end.part for end in ends] == [text]
+
+
+def test_where_texts_may_alternate_too_none_is_ended_by_another() -> None:
+    text, following = Part("text"), Part("text")
+    events = [said(text, "a"), said(following, "b"), said(text, "c")]
+    assert arranged(events, Order(LIMIT, count(-1, -1), ("text", "call"))) == events
 
 
 def test_texts_that_alternate_thousands_of_times_are_told_one_after_the_other() -> None:

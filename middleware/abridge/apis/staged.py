@@ -49,7 +49,7 @@ class StagedReader:
         self._reader = new_reader(display, limit)
         self._tells_bounds = not alternating
         items = count(-1, -1)
-        self._order = Order(limit, items, alternating=alternating)
+        self._order = Order(limit, items, ("call",) if alternating else ())
         self._thinking: Thinking | None = None
         if expects_thinking(profile, display):
             self._thinking = Thinking(

@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from sys import maxsize
 
-from abridge.core.answer import Part
+from abridge.core.answer import Part, PartKind
 from abridge.core.events import (
     STRAY_ARGUMENTS,
     CitationDelta,
@@ -46,12 +46,12 @@ class Unnamed(Part):
 
 class Order:
     """Order the events of one lane. At most `limit` bytes wait: past that, the open call is ended
-    as it stands. With `alternating`, parts may go on side by side, as on Chat Completions: only
-    reasoning ends where another part goes on, and a text where reasoning does. `items` numbers the
-    reasoning items made here."""
+    as it stands. If texts may go on `beside` some kinds of parts, parts may go on side by side, as
+    on Chat Completions: only reasoning ends where another goes on, and a text where one of the
+    other kinds does. `items` numbers the reasoning items made here."""
 
-    def __init__(self, limit: int, items: Iterator[int], *, alternating: bool = False) -> None:
-        self._alternating = alternating
+    def __init__(self, limit: int, items: Iterator[int], beside: Sequence[PartKind] = ()) -> None:
+        self._beside = beside
         self._room_left = limit
         self._items = items
         self._open: Part | None = None
@@ -122,7 +122,7 @@ class Order:
 
     def _is_held(self) -> bool:
         """Return whether a call is open that is not whole."""
-        if self._arguments is None or self._alternating:
+        if self._arguments is None or self._beside:
             return False
         return not self._arguments.are_whole()
 
@@ -157,7 +157,7 @@ class Order:
     def _end_open(self, following: Part | None = None) -> None:
         """End the open part, since another one goes on or there is no room to wait for its end."""
         part, self._open, self._arguments = self._open, None, None
-        if part is None or (self._alternating and not _ends_before(part, following)):
+        if part is None or (self._beside and not self._ends_before(part, following)):
             return
         part.is_closed = True
         if isinstance(part, Unnamed):
@@ -169,6 +169,12 @@ class Order:
             if part.kind == "reasoning"
             else PartEnded(self._lane, None, part=part)
         )
+
+    def _ends_before(self, part: Part, following: Part | None) -> bool:
+        """Return whether a part that may go on beside others ends where this one goes on. A stage
+        may hold back the end of what a text says."""
+        is_beside = following is None or following.kind in self._beside
+        return part.kind == "reasoning" or (part.kind == "text" and not is_beside)
 
     def _place_late(self, part: Part, event: Event) -> None:
         """Place what comes of a part that was ended: its text begins another one."""
@@ -230,13 +236,6 @@ class CallOrder(Order):
             return None
         last = next(reversed(self._queued), self._open)
         return last if last is not None and last.kind == "other" else Unnamed("other")
-
-
-def _ends_before(part: Part, following: Part | None) -> bool:
-    """Return whether a part that may go on beside others ends where this one goes on: a text does
-    only before reasoning, since a stage may hold back the end of what it says."""
-    is_before_reasoning = following is not None and following.kind == "reasoning"
-    return part.kind == "reasoning" or (part.kind == "text" and is_before_reasoning)
 
 
 def _says_something(event: Event) -> bool:

@@ -203,6 +203,15 @@ class TestSeveralItems:
         text, failed, _ = told(client, [stream[0], *added, *rest])
         assert (text.replace("\n\n", ""), failed) == (FIRST + SECOND, None)
 
+    def test_texts_of_items_that_only_begin_are_told_by_the_final_response(
+        self, client: Api
+    ) -> None:
+        items = [message(0, FIRST), message(1, SECOND)]
+        begun = [event for event in events_of(items, items) if "item_id" not in event]
+        stream = [event for event in begun if not event["type"].endswith("done")]
+        text, failed, _ = told(client, stream)
+        assert (text.replace("\n\n", ""), failed) == (FIRST + SECOND, None)
+
     def test_an_answer_of_nothing_but_its_end_is_told(self, client: Api) -> None:
         items = [message(0, FIRST), CALL, message(2, SECOND)]
         text, failed, _ = told(client, events_of([], items))

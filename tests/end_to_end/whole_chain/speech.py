@@ -13,7 +13,7 @@ from tests.support.nothing_lost import decode, spelled
 
 Kind = Literal["reasoning", "text", "call"]
 
-WORDS = ("It", " is", " ", "one\n", "hundred.", "é💡", ' "so" ', "a < b, ", "*c*")
+WORDS = ("It", " is", " ", "one\n", "hundred.", "é💡", ' "so" ', "a < b, ", "*c*", "&lt;")
 ARGUMENTS = (
     *('""', '"é💡"', '"a \\"b\\" {c}"', '[1, {"d": null}]'),
     *("12345678901234567890123", "0.1000000000000000000001", "1e3"),
@@ -50,8 +50,9 @@ class Speech:
     """Parts, and the order in which their pieces are said.
 
     `finishes` is False where upstream never says why the answer ends, `ends` where its last word
-    is missing, too. `repeats` says whether ends repeat the text, where an API has that; `opens`
-    whether parts are announced; `together` joins pieces in one chunk where an API can.
+    is missing, too. `repeats` says whether ends repeat the text, where an API has that; `stops`
+    whether it is told where parts end that follow each other; `together` joins pieces in one chunk
+    where an API can.
     """
 
     parts: tuple[Part, ...]
@@ -59,9 +60,19 @@ class Speech:
     finishes: bool = True
     ends: bool = True
     repeats: bool = True
+    stops: bool = True
     together: bool = False
     cut: int | None = field(default=None)
     """After so many pieces the connection breaks."""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Return whether one part is said after the other."""
+        return all(before.part <= after.part for before, after in pairwise(self.pieces))
+
+    @property
+    def tells_stops(self) -> bool:
+        return self.stops or not self.is_in_order
 
     @property
     def calls(self) -> list[tuple[str, str]]:
@@ -165,7 +176,7 @@ def speeches(draw: st.DrawFn, *, whole: bool = True) -> Speech:
     pieces = interleave(parts, map(begun.index, order))
     flags = {name: draw(st.booleans()) for name in ("repeats", "together")}
     if whole:
-        return Speech(parts, pieces, **flags)
+        return Speech(parts, pieces, stops=draw(st.booleans()), **flags)
     cut = draw(st.none() | st.integers(0, len(pieces)))
     ends = draw(st.booleans()) and cut is None
     return Speech(parts, pieces, finishes=False, ends=ends, cut=cut, **flags)

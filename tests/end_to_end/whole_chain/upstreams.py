@@ -167,7 +167,7 @@ def _messages_piece(speech: Speech, piece: Piece) -> Iterator[Json]:
         yield {"type": "content_block_start", **place, "content_block": _block(part)}
     if piece.text:
         yield {"type": "content_block_delta", **place, "delta": _block_delta(part, piece.text)}
-    if piece.last:
+    if piece.last and speech.tells_stops:
         yield {"type": "content_block_stop", **place}
 
 
@@ -248,7 +248,7 @@ def _interactions_piece(speech: Speech, piece: Piece) -> Iterator[Json]:
         yield {"event_type": "step.start", **place, "step": _step(part)}
     if piece.text:
         yield {"event_type": "step.delta", **place, "delta": _step_delta(part, piece.text)}
-    if piece.last:
+    if piece.last and speech.tells_stops:
         yield {"event_type": "step.stop", **place}
 
 

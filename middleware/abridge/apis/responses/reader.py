@@ -16,7 +16,7 @@ Everything is in one lane. An item's number is its `output_index`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
@@ -99,7 +99,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.apis.responses.texts import ShownItems, begins_with_thinking, expects_thinking
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count
-from abridge.core.answer import Part
+from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     CitationDelta,
@@ -471,7 +471,8 @@ class ItemReader:
         self._texts = texts
         self._state = state = output.state
         self._hides_raw = state.display.hides_raw
-        self._order = Order(state.limit, iter(()), alternating=not state.carries_frames)
+        beside: Sequence[PartKind] = () if state.carries_frames else ("text", "call", "other")
+        self._order = Order(state.limit, iter(()), beside)
 
     def continuation_of(self, event: Json, delta: Event) -> Continuation | None:
         """Return how a delta is gone on with, if all that its event said is the next text."""
