@@ -213,6 +213,16 @@ def test_nothing_hidden_leaves_in_a_frame_of_an_interaction(odd: bytes) -> None:
     check_hidden(None, b"".join([*told, odd]), b"".join([*told, odd, ended]))
 
 
+def test_a_call_is_whole_whatever_stands_beside_its_arguments() -> None:
+    told = events([output("So."), function_call("fc_1", "f", a="b")])
+    for each in told:
+        each["x_trace"] = SENTENCE
+    out = client(CHAT, "none").stream(b"".join(frames(told)))
+    assert CANARY not in said(out)
+    (call,) = CHECKS["chat"](out).choices[0].calls.values()
+    assert json.loads(call["arguments"]) == {"a": "b"}
+
+
 @pytest.mark.parametrize(
     ("steps", "dropped"),
     [

@@ -210,6 +210,14 @@ class TestStreams:
         assert hear(call, *said, stop(0), COMPLETED).calls == [["fc_1", "look", '{"a":1}']]
         assert not hear(said[1], COMPLETED).end.ok
 
+    @STREAMED
+    def test_a_call_is_whole_beyond_what_is_kept(self, *, streamed: bool) -> None:
+        by = reader(1)
+        called = [thought(THOUGHT), function_call("fc_1", a=1)]
+        data = json.dumps(whole(called)).encode()
+        told = read_frames(stream(called), by) if streamed else by.read_whole(data)
+        assert [json.loads(call[2]) for call in check_events(told).calls] == [{"a": 1}]
+
     def test_arguments_without_a_call_fail_the_answer(self) -> None:
         end = hear(delta(0, "arguments_delta", arguments='{"a":1}'), COMPLETED).end
         assert end.error == STRAY_ARGUMENTS

@@ -17,7 +17,7 @@ from abridge.apis.gemini.answer import LANE
 from abridge.apis.gemini.reader import GoogleReader, parse_answer
 from abridge.apis.gemini.usage import INTERACTIONS_USAGE
 from abridge.apis.interactions.history import InteractionsHistory
-from abridge.apis.interactions.steps import AnswerState, AnswerSteps, as_step
+from abridge.apis.interactions.steps import DELTA_STEPS, AnswerState, AnswerSteps, as_step
 from abridge.apis.json import as_object, begins_object, objects, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
@@ -33,8 +33,8 @@ means `stop`, or `tool_calls` if there were calls."""
 FAILURES = frozenset({"failed", "cancelled"})
 
 EVENT_KEYS = frozenset({"event_type", "event_id", "index", "delta", "metadata"})
-"""The keys of an event with a delta: where thinking is hidden, another one may say that it is
-thinking."""
+"""The keys of an event with a piece of a text: where thinking is hidden, another one may say that
+it is thinking. Arguments never are: a call would lack them."""
 
 
 class InteractionsReader(GoogleReader):
@@ -107,9 +107,11 @@ class InteractionsReader(GoogleReader):
         return []
 
     def _read_delta(self, event: Json) -> list[Event]:
-        if self._state.hides_raw and not event.keys() <= EVENT_KEYS:
+        delta = as_object(event.get("delta"))
+        is_call = DELTA_STEPS.get(string(delta.get("type"))) == "function_call"
+        if self._state.hides_raw and not (is_call or event.keys() <= EVENT_KEYS):
             return self._state.leave_out()
-        return self._steps.add(event.get("index"), as_object(event.get("delta")))
+        return self._steps.add(event.get("index"), delta)
 
     def _read_steps(self, answer: Json) -> list[Event]:
         """Read the steps of a whole answer."""

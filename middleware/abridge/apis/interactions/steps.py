@@ -243,8 +243,7 @@ class OutputStep(Step):
             return []
         before, said = self._state.text_length, self.said_text
         self._state.text_length += len(said)
-        is_known = self._state.is_complete
-        cited = read_citations(self._annotations, said if is_known else "", before)
+        cited = read_citations(self._annotations, said if self._state.is_complete else "", before)
         return [PartEnded(LANE, None, part=self), *cited]
 
 
@@ -260,6 +259,7 @@ class CallStep(Step):
         state.call_count, state.has_begun = state.call_count + 1, True
         given = state.check(sent.get("id"), name)
         self._id = given or make_id(state.answer_id, self.number, sent)
+        self._has_arguments = False
 
     def start(self) -> list[Event]:
         self._state.keep(len(dumps(self._sent)))
@@ -280,16 +280,15 @@ class CallStep(Step):
         self._keep(fragment)
         if not fragment:
             return []
+        self._has_arguments = True
         return [ToolCallDelta(LANE, None, call_index=self.number, arguments=fragment, part=self)]
 
     def _end(self) -> list[Event]:
         """End the call. One that was cut before it had arguments gets some without an end, so that
         nobody runs it."""
-        if not self.texts and self._state.is_complete:
-            given = read_arguments(self._sent.get("arguments") or {})
-            events = self._read({"arguments": "{" if self._is_cut else given})
-            return [*events, PartEnded(LANE, None, part=self)]
-        return [PartEnded(LANE, None, part=self)]
+        given = "{" if self._is_cut else read_arguments(self._sent.get("arguments") or {})
+        rest = [] if self._has_arguments else self._read({"arguments": given})
+        return [*rest, PartEnded(LANE, None, part=self)]
 
 
 TYPES: Mapping[str, type[Step]] = {
