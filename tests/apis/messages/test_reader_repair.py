@@ -76,12 +76,18 @@ class TestMissing:
         assert shape(said(begin(), *frames, *end())) == TURN
 
     def test_an_index_may_be_missing(self) -> None:
-        frames = [
-            event("content_block_start", content_block=text("")),
-            event("content_block_delta", delta={"type": "text_delta", "text": "So."}),
-            event("content_block_stop"),
-        ]
-        assert shape(said(begin(), *frames, *end())) == [("text", "So.")]
+        for content_block in (text(""), {"type": "text"}):
+            frames = [
+                event("content_block_start", content_block=content_block),
+                event("content_block_delta", delta={"type": "text_delta", "text": "So."}),
+                event("content_block_stop"),
+            ]
+            assert shape(said(begin(), *frames, *end())) == [("text", "So.")]
+
+    @pytest.mark.parametrize("kind", ["ping", "odd"])
+    def test_a_block_without_a_stop_ends_before_what_follows_the_answer(self, kind: str) -> None:
+        told, last = end()
+        assert shape(said(begin(), THINKING, TEXT, told, event(kind), last)) == TURN
 
     def test_without_a_message_delta_the_reason_to_stop_is_told_by_the_calls(self) -> None:
         stopped = [begin(), start(0, LOOK), stop(0), event("message_stop")]

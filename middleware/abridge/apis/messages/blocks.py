@@ -210,7 +210,6 @@ class Block(Part):
             empty = show_reasoning(empty, DropCount.of(display))
         if frame is not None and empty == given:
             return frame
-        self.index = self.index if isinstance(self.index, int) else 0
         return encode_event("content_block_start", {"index": self.index, "content_block": empty})
 
     def _rest(self, event: Json, frame: bytes) -> list[Event]:

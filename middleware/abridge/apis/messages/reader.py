@@ -319,7 +319,9 @@ class MessagesReader:
             return handler(self, event, frame)
         part = None if event.get("type") == "ping" else self._blocks.open_text
         passed = [Passthrough(None, frame, part=part)] if self._carries_frames else []
-        return [*self._release_stop(), *passed]
+        stop = self._release_stop()
+        ending = self._blocks.close_all() if stop else []  # it may have left out their ends
+        return [*ending, *stop, *passed]
 
     # Beginning
 
