@@ -467,6 +467,15 @@ class TestFailure:
         driver.raw(LINE * 3)
         assert not driver.requested
 
+    def test_reasoning_that_begins_after_a_failure_is_not_summarized(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.upstream(ErrorReported(None, driver.frame(), BROKEN))
+        driver.think(LINE * 3)
+        driver.end(ok=False)
+        assert not driver.requested
+        assert driver.ended.share is None
+
     def test_a_failed_summary_ends_the_response_where_that_is_the_plan(self) -> None:
         driver = SequencerDriver(replace(PARTS, fail_response=True))
         driver.think("short thought")

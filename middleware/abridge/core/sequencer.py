@@ -211,7 +211,7 @@ class Sequencer:
             return self._emit_ready(now, lane)
         self._shared_queue.append(event)
         if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
-            self._cancel_all()
+            self._stop_summaries(RESPONSE_CUT_OFF, has_failed=True)
         return self._emit_ready(now)
 
     def summary_delta(self, part_id: int, text: str, now: float) -> list[Effect]:
@@ -381,21 +381,16 @@ class Sequencer:
                 self._cancel_part(part)
                 part.end(complete=False)
 
-    def _cancel_all(self) -> None:
-        """Upstream has failed: cancel all parts; the one being emitted closes as it stands."""
-        for item in self._lanes.all_items:
-            item.is_arriving = False
-            for part in [part for part in item.parts if not part.ended]:
-                self._cancel_part(part)
-                part.end(complete=False)
-                item.error = item.error or RESPONSE_CUT_OFF
-
-    def _stop_summaries(self, error: ErrorDetail) -> None:
-        """End the parts that are not announced yet, written or not, and have no more written."""
+    def _stop_summaries(self, error: ErrorDetail, *, has_failed: bool = False) -> None:
+        """End the parts that are not announced yet, written or not, and have no more written. Where
+        upstream `has_failed`, end those that are not written, the one being emitted as it stands.
+        """
         self._stopped_by = error
         for item in self._lanes.all_items:
+            item.is_arriving = item.is_arriving and not has_failed
             for part in item.parts:
-                if part.index is None and not part.closed:
+                is_left = part.ended if has_failed else part.closed or part.index is not None
+                if not is_left:
                     self._cancel_part(part)
                     part.end(complete=False)
                     item.error = item.error or error
