@@ -167,6 +167,16 @@ class TestUnknown:
         data = b"".join(frames)
         assert messages(plan=PLAN).stream(data) == data
 
+    def test_an_event_of_no_block_gets_no_index_beside_a_text_that_moves(self) -> None:
+        unknown = event("odd_event", odd=True)
+        thought, said = stream([thinking(THOUGHT), text("So.")]), b"".join
+        place = next(at for at, frame in enumerate(thought) if b"text_delta" in frame)
+        out = messages(expose="both", plan=PLAN).stream(
+            said([*thought[:place], unknown, *thought[place:]])
+        )
+        assert unknown in out
+        assert said([start(2, text("")), unknown, delta(2, "text", text="So.")]) in out
+
     def test_citations_and_what_explains_the_stop_pass(self) -> None:
         citation = {"type": "char_location", "cited_text": "x", "document_index": 0}
         details = {"type": "refusal", "category": "cyber", "explanation": "No."}

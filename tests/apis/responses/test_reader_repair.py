@@ -446,6 +446,14 @@ class TestOrder:
         assert pipeline.reader.faults == len(after)
         assert seen.response["status"] == "completed"
 
+    @pytest.mark.parametrize("odd", [{"a": 1}, ["x"]], ids=str)
+    def test_an_event_whose_type_is_no_text_passes(self, odd: Any) -> None:
+        first, *rest = numbered(*events())
+        unknown = frame({"type": odd, "sequence_number": 0})
+        out = responses(expose="raw").stream(b"".join([first, unknown, *rest]))
+        assert json.dumps(odd).encode() in out
+        assert b"event: response.completed" in out
+
     def test_done_passes_after_the_end(self) -> None:
         stream = numbered(*events())
         pipeline = responses(expose="summary")

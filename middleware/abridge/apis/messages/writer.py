@@ -159,9 +159,10 @@ class BlockEvents:
         self.said.append(self.move(frame, event))
 
     def move(self, frame: bytes, event: Event) -> bytes:
-        """Return a frame under the index that the open block has for the client."""
+        """Return a frame under the index that the open block has for the client. One that is of no
+        block has none."""
         part = event.part
-        if isinstance(part, Block) and part.index == self._index:
+        if event.lane is None or (isinstance(part, Block) and part.index == self._index):
             return frame
         frames = [frame] if event.run is None else filter(None, event.run.frames)
         return b"".join(with_index(one, self._index) for one in frames)

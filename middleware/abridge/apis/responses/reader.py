@@ -779,7 +779,7 @@ class ItemReader:
     def _read_item(self, item: OutputItem | None, event: Json) -> list[Event] | None:
         """Read an event of an item of the answer; return None if it is out of order."""
         if item is None:
-            is_content = event.get("type") in EVENT_STAGES
+            is_content = string(event.get("type")) in EVENT_STAGES
             return None if is_content else [self._other_event(event, self._last_part(event))]
         if not item.is_open:
             return None
