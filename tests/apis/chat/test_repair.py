@@ -116,6 +116,15 @@ def test_a_message_that_repeats_the_deltas_is_said_once(expose: Exposure) -> Non
         assert check_chat(out).choices[0].text == "So."
 
 
+@pytest.mark.parametrize("expose", ["none", "both", "raw"])
+def test_a_message_tells_what_no_delta_has_told(expose: Exposure) -> None:
+    says = {"role": "assistant", "reasoning_content": THOUGHT, "content": "So."}
+    whole = frame({"choices": [{"index": 0, "message": says, "finish_reason": "stop"}]})
+    out = chat(expose=expose).stream(b"".join([chunk({"reasoning_content": THOUGHT}), whole, DONE]))
+    assert check_chat(out).choices[0].text == "So."
+    assert out.count(THOUGHT.encode()) < 2
+
+
 def test_usage_before_the_answer_is_passed_on() -> None:
     """It comes last, as clients expect it."""
     usage = chunk(usage={"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1})

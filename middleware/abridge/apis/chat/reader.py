@@ -598,6 +598,9 @@ def _is_empty(event: Event) -> bool:
 # One choice
 
 
+_TELLING_FIELDS = frozenset({*ANSWER_FIELDS, *REASONING_FIELDS})
+
+
 class ChoiceReader:
     """Read the deltas of one choice into events that say what of it goes into their frames.
 
@@ -616,7 +619,7 @@ class ChoiceReader:
         self._had_begun = False  # before the last chunk
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
-        self._has_deltas = False  # that have said anything
+        self._told = set[str]()  # the fields of which deltas have said something
         self.counts_calls = False
         """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()
@@ -654,17 +657,17 @@ class ChoiceReader:
             finish = None  # it is said once
         has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
         if isinstance(delta, dict):
-            self._has_deltas = self._has_deltas or any(map(delta.get, delta.keys() - {"role"}))
+            self._told |= {key for key in delta.keys() & _TELLING_FIELDS if delta[key]}
             completed = self._complete_delta(delta)
             if completed is delta and has_finish and isinstance(choice.get("index"), int):
                 return choice
             return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
-        message = choice.get("message")
-        if isinstance(message, dict) and not self._has_deltas:  # else it repeats them
+        if isinstance(message := choice.get("message"), dict):  # it stands for a delta
+            rest = {key: message[key] for key in message if key not in self._told}
             others = {key: choice[key] for key in choice if key != "message"}
-            completed = {**others, "delta": self._complete_delta(message)}
+            completed = {**others, "delta": self._complete_delta(rest)}
             return {"index": self.lane, **completed, "finish_reason": finish}
-        if not (message or choice.get("finish_reason")):
+        if not choice.get("finish_reason"):
             return choice  # it says nothing
         return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
 
