@@ -15,7 +15,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
-from abridge.core.answer import STRAY_ARGUMENTS
+from abridge.core.events import STRAY_ARGUMENTS
 from tests.support.checker import check_chat, check_responses
 from tests.support.matrix import some
 from tests.support.messages_checker import check_messages

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
-from abridge.core.answer import STRAY_ARGUMENTS
+from abridge.core.events import STRAY_ARGUMENTS
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import UpstreamBroken
 from abridge.observability.metrics import MAX_MODELS, metrics_for

@@ -10,8 +10,7 @@ import pytest
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.interactions.reasoning import write_state
-from abridge.core.answer import STRAY_ARGUMENTS
-from abridge.core.events import ContentDelta, Event, ImageDelta
+from abridge.core.events import STRAY_ARGUMENTS, ContentDelta, Event, ImageDelta
 from abridge.core.usage import Tokens
 from tests.apis.interactions.scripts import (
     SIGNATURE,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, TURN_PAUSED
-from abridge.core.answer import STRAY_ARGUMENTS
 from abridge.core.events import (
+    STRAY_ARGUMENTS,
     ErrorReported,
     ProviderState,
     ResponseStarted,

@@ -13,7 +13,7 @@ from abridge.apis.display import Exposure
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import SECOND_ANSWER, UNREADABLE
 from abridge.apis.messages.api import MESSAGES
-from abridge.core.answer import STRAY_ARGUMENTS
+from abridge.core.events import STRAY_ARGUMENTS
 from tests.apis.messages.scripts import (
     begin,
     delta,
