@@ -143,7 +143,12 @@ SOURCES: dict[str, set[str]] = {
         NAME,
         f"{trial.MAX_ERROR_BYTES >> 10} KiB",
     },
-    "docs/troubleshooting.md": {PAUSE, NAME},
+    "docs/troubleshooting.md": {
+        PAUSE,
+        NAME,
+        f"{DEFAULTS.summary.first_token:g} s",
+        f"{DEFAULTS.summary.grace:g} s",
+    },
     "docs/upgrading.md": {TTL, NAME},
     "docs/websockets.md": {f"{session.MAX_SECONDS / 60:g} minutes"},
     "deploy/README.md": {

@@ -237,6 +237,7 @@ _ROWS = (
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         token_counters=("messages",),  # tools/server/server.cpp
+        owns_models=True,
         source="llama.cpp tools/server/README.md; issues 11607, 16934",
     ),
     Profile(
@@ -354,6 +355,7 @@ _ROWS = (
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         token_counters=("messages",),  # entrypoints/anthropic/serving.py
+        owns_models=True,
         source="docs.sglang.ai: separate_reasoning; entrypoints/openai/protocol.py",
     ),
     Profile(
@@ -391,6 +393,7 @@ _ROWS = (
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         token_counters=("tokenize",),  # entrypoints/serve/tokenize/protocol.py
+        owns_models=True,
         source="docs.vllm.ai: reasoning outputs; chat_completion/protocol.py",
     ),
     Profile(

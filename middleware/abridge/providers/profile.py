@@ -219,6 +219,7 @@ class Profile:
     """Its endpoints that count tokens, best first, besides that of a Messages endpoint."""
     compacts: tuple[ApiName, ...] = ()
     """The APIs on which it compacts conversations itself."""
+    owns_models: bool = False  # it lists itself, by this name, as the owner of its models
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`

@@ -45,9 +45,6 @@ from abridge.sidecar.client_keys.file import keys_notes
 
 IS_ABRIDGE = "is Abridge, too; a request that comes back to its sender gets a 508"
 
-SELF_NAMED = frozenset({"llamacpp", "sglang", "vllm"})
-"""Servers that call themselves the owner of their models, by the name of their profile."""
-
 SUGGEST_PROFILE = 'says that it is {0}: set profile = "{0}" (`abridge profiles {0}`)'
 
 RESPONSE_TIMEOUT = 30.0
@@ -119,8 +116,9 @@ class Check:
         for finding in _describe_names(route, reached, subject):
             yield finding
         if route.upstream.profile == "auto":
-            for name in sorted(SELF_NAMED & reached.owners):
-                yield Finding(subject, SUGGEST_PROFILE.format(name), "note")
+            for name in sorted(PROFILES.keys() & reached.owners):
+                if PROFILES[name].owns_models:
+                    yield Finding(subject, SUGGEST_PROFILE.format(name), "note")
         for finding in describe_fallbacks(route, self.settings):
             yield finding
         if self.probing and (reached.is_reachable or reached.list_fails):

@@ -33,6 +33,7 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
 from abridge.http.asgi import get_header
+from abridge.providers.catalog import PROFILES
 from abridge.sidecar.app import create_app
 from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from abridge.sidecar.demo.picture import PictureRenderer
@@ -234,8 +235,8 @@ def demo_server(environ: Mapping[str, str], *, page: bool) -> ServerSettings:
 async def _serve_abridge(
     model: str, listener: socket, pause: float, *, page: bool
 ) -> AsyncIterator[str]:
-    # Like llama.cpp's server it stores no responses, so Abridge does.
-    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", profile="llamacpp")
+    forgetful = next(name for name in PROFILES if PROFILES[name].forgets_responses)
+    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", profile=forgetful)
     settings = Settings(upstreams=(upstream,), server=demo_server(os.environ, page=page))
     app = create_app(settings, registry=CollectorRegistry())
     alone = scripted_model(pause, chat_alone=True)
