@@ -46,7 +46,7 @@ NODE, AI_SDK = shutil.which("node"), os.environ.get("AI_SDK")
 
 QUESTION = "How many primes are below 100?"
 TITLES = (
-    "**Concluding that three of the four dishes need the oven**",
+    "**Serving roast chicken, gratin, beans and a tart to six people**",
     "**Noting that the gratin should stand for 10 minutes**",
     "**Concluding that the first job of the day is the pastry**",
 )

@@ -19,9 +19,6 @@ _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
 _DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
 _TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
 
-_CODE_ENDS = ("{", "}", ";", ":", ">")  # whatever `_CODE_END` finds ends in one of these
-_CODE_END = re.compile(r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$")
-
 _CODE = re.compile(
     r"\s*(?:[$]|>>>|//)\s*\w|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const"
     r"|let|var|function)\b[^.?!]*[(){}\[\]=:;]+[^.?!]*$|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
@@ -117,9 +114,7 @@ def _join_wrapped(text: str) -> Iterator[str]:
 def _is_prose(line: str) -> bool:
     if not _LETTER.search(line) or _TABLE_OR_RULE.match(line) or _DISPLAY_MATH.match(line):
         return False
-    return len(line) > MAX_LINE_CHARS or not (
-        _CODE.match(line) or (line.rstrip().endswith(_CODE_ENDS) and _CODE_END.match(line))
-    )
+    return len(line) > MAX_LINE_CHARS or not _CODE.match(line)
 
 
 def _is_continuation(block: str, line: str) -> bool:

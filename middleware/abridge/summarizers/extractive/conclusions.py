@@ -34,7 +34,7 @@ _PHRASES = r"""
     (?:putting|taking|combining) (?:\w+ ){0,3}<together>;
     <daher|deshalb|somit|folglich|insgesamt|zusammen|fazit|bedeutet|passt>; mein <rat>;
     das <heißt|ergebnis>; die <antwort|lösung>; <ergibt> sich; fällt (?:also )?<weg>;
-    <also>, (?:der|die|das|ich|wir|es); (?:ist|sind) <also>; ich <empfehle|rate|schlage>;
+    <also>(?=:|, (?:der|die|das|ich|wir|es)); (?:ist|sind) <also>; ich <empfehle|rate|schlage>;
     <also> (?:ist|sind|sollte|muss|kann|bleib\w+|komm\w+|besser);
     kommt (?:\w+ ){0,3}nicht in <frage>; <donc|ainsi|recomiendo|propongo|quindi|dunque|portanto>;
     je <recommande|conseille|propose>; la <réponse|solution|respuesta|solución|risposta>;

@@ -43,9 +43,9 @@ _NODDING = words_of(
 _NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|(?:must|need to|should)"
     r"(?! (?:refuse|decline))|can|could|might|may|note(?! that)|show|be|check|mention|provide"
-    r"|ensure|avoid|keep|explain|include|use|add|ask|offer|return(?:s|ed)?)\b|(?:i|we) (?:should"
-    r"|will|need to|must|can|want to) (?:also )?(?:be (?:clear|concise|brief|careful)|ensure|format"
-    r"|keep it|make (?:it|sure)|phrase|structure|write|respond)\b|(?:i think )?"
+    r"|ensure|avoid|keep|explain|include|use|add|ask|offer|forget|return(?:s|ed)?)\b|(?:i|we)"
+    r" (?:should|will|need to|must|can|want to) (?:also )?(?:be (?:clear|concise|brief|careful)"
+    r"|ensure|format|keep it|make (?:it|sure)|phrase|structure|write|respond)\b|(?:i think )?"
     r"(?:that|this|it) (?:might|may|could|would) make sense\b|i (?:think|guess) (?:i['’]ve"
     r"|that['’]s (?:it|the))\b|i (?:don['’]t think|don['’]t see)\b"
 )

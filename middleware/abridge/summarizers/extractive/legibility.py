@@ -14,7 +14,6 @@ _DEBRIS = re.compile(  # fast to find: each alternative starts with a character
 )
 """Code, LaTeX, and other things that are no sentence."""
 
-_SIGN_START = re.compile(r"\W*[=<>+*/]")
 _LINK_OR_TAG = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
 _CODE_SPAN = re.compile(r"`[^`\n]+`")
 _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
@@ -43,4 +42,4 @@ def is_legible(text: str) -> bool:
     marks = text.count('"') % 2, text.count("`") % 2
     opened = *marks, text.count("("), text.count("["), text.count("“")
     closed = 0, 0, text.count(")"), text.count("]"), text.count("”")
-    return opened == closed and not (_SIGN_START.match(text) or _DEBRIS.search(text))
+    return opened == closed and not _DEBRIS.search(text)

@@ -38,9 +38,10 @@ _ORDINAL = re.compile(
 )
 
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
-_CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
+_PIECE = re.compile(  # at a clause, at a space, or anywhere
+    r"(?=.{321})(?:.{106,318}(?=[,;:—]\s|[，；：、])|.{106,318}(?=\s)|.{319})|.+", re.DOTALL
+)
 _PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
-_SPACE = re.compile(r"\s")
 
 _EDGE_CHARS = " \t,;:—，；：、"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -111,20 +112,5 @@ def _is_open(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
 
 def _cut_sentence(sentence: str) -> list[str]:
     """Return the sentence, in several pieces if it is too long."""
-    start, pieces = 0, []
-    while len(sentence) - start > MAX_SENTENCE_CHARS:
-        end = _find_cut(sentence, start)
-        pieces.append(sentence[start:end].strip(_EDGE_CHARS) + "…")
-        start = end
-    return [*pieces, sentence[start:].lstrip(_EDGE_CHARS)]
-
-
-def _find_cut(sentence: str, start: int) -> int:
-    for boundary in (_CLAUSE_END, _SPACE):
-        matches = boundary.finditer(
-            sentence, start + MAX_SENTENCE_CHARS // 3, start + MAX_SENTENCE_CHARS - 1
-        )
-        ends = [match.start() for match in matches]
-        if ends:
-            return ends[-1]
-    return start + MAX_SENTENCE_CHARS - 1
+    *pieces, rest = _PIECE.findall(sentence) or [""]
+    return [*(piece.strip(_EDGE_CHARS) + "…" for piece in pieces), rest.lstrip(_EDGE_CHARS)]

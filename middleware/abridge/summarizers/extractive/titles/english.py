@@ -103,11 +103,6 @@ _DOING = words_of("to let's lets should must can will i'll we'll please i we me 
 _OWN = words_of("i we i'll we'll i'm me us let's need")
 """Words by which a verb is seen to tell an intention."""
 
-_STEPS = words_of(
-    "make put take give keep start note show ask mention use get think look state add set"
-)
-"""Verbs of what is done on the way."""
-
 _BEFORE_DOING = words_of("by involves about consider suggest")
 _PARTICLES = words_of("out up through into at down about for on with to from")
 _STATES = {
@@ -115,7 +110,6 @@ _STATES = {
     "stated": "Noting that",
     "supposed": "Considering whether",
 }
-_SPEAKERS = words_of("i i'm i've i'd i'll")
 _LEADS = words_of(
     "but and which means meaning that also perhaps maybe however alternatively yes okay now or so"
     " therefore thus hence overall ultimately consequently think believe guess suspect know see"
@@ -124,9 +118,7 @@ _LEADS = words_of(
 """Words before a clause that do not belong to it."""
 
 _INTRODUCING = does.SINCE | does.CONCLUDING | does.BREAK | does.GUESSING | does.ADVERB
-_USERS = words_of("user they he she who question")
-_ASKING = words_of("how why whether what")
-_ASKS_NOTHING = words_of("about if i we but else")  # after a word like "what"
+_ASKED = words_of("how why whether what")
 
 
 class EnglishWords(Words):
@@ -155,14 +147,12 @@ class EnglishWords(Words):
         """Read "I need to compare the two plans", "comparing the two plans"."""
         kind = self._kind_of_verb(at)
         start = at + 1
-        if kind is None or start >= len(self) or self.marks[at]:
+        if kind is None or self.marks[at]:
             return
         verb = _gerund(self.lowered[at])
         if self.lowered[start] in _PARTICLES and not self.marks[start]:
             verb = f"{verb} {self.lowered[start]}"
             start += 1
-        if start >= len(self):
-            return
         if self.lowered[start] == "that":
             ends = self.clauses(start + 1, ROOM - 2)
             yield from self._made(kind, f"{verb} that {{}}", start + 1, ends)
@@ -175,32 +165,26 @@ class EnglishWords(Words):
         if self.kinds[at] & does.GERUND:
             return "doing" if self.begins(at) or before in _BEFORE_DOING else None
         if not at or (at < 3 and self.begins(at) and self.kinds[0] & does.ADVERB):
-            no_object = does.LINK | does.AUXILIARY | does.PRONOUN | does.FINITE
-            is_object = not self.kinds[at + 1] & no_object
-            is_object |= self.lowered[at + 1] in ("for", "whether", "how")
-            return "doing" if is_object else None
+            return "doing"
         if before not in _DOING:
             return None
         if self.span(0, at) & does.WANTING:
             return "task"
-        if _OWN.isdisjoint(self.lowered[max(0, at - 4) : at]) and (before != "to" or at > 1):
-            return None
-        return "doing" if self.lowered[at] in _STEPS else "intent"
+        is_own = (before == "to" and at == 1) or not _OWN.isdisjoint(self.lowered[:at])
+        return "intent" if is_own else None
 
     def read_question(self, at: int) -> Iterator[Draft]:
         """Read "the user asks why salt melts ice", "what is the height of the mast"."""
-        word, after = self.lowered[at], self.lowered[at + 1]
+        word = self.lowered[at]
         if word == "what's" or (word == "what" and self.kinds[at + 1] & does.AUXILIARY):
             start = at + 1 + (word == "what")
             if self.kinds[start] & does.ARTICLE:
                 ends = self.phrases(start, ROOM - 2)
                 yield from self._made("question", "Working out {}", start, ends)
             return
-        asks_nothing = self.kinds[at + 1] & (does.GERUND | does.AUXILIARY) or after in _ASKS_NOTHING
-        if asks_nothing or not self._is_asked(at):
+        if self.kinds[at + 1] & (does.GERUND | does.AUXILIARY) or not self._is_asked(at):
             return
-        is_users = not _USERS.isdisjoint(self.lowered[:at])
-        kind: str = "asked" if is_users else "question"
+        kind: str = "asked" if self.span(0, at) & does.WANTING else "question"
         form, start = ("Working out whether {}", at + 1) if word == "if" else ("Working out {}", at)
         yield from self._made(kind, form, start, self._ends_of_thing(at))
 
@@ -209,10 +193,8 @@ class EnglishWords(Words):
         if self.begins(at):
             closing = next((marks for marks in self.marks[at:] if marks.strip('",')), "")
             return "?" in closing and self.lowered[at] != "if"
-        asked_after = does.SAYING | does.WANTING
-        if self.lowered[at] in _ASKING:
-            asked_after |= does.LINK | does.AUXILIARY
-        return self.kinds[at - 1] & asked_after != 0
+        is_object = self.lowered[at] in _ASKED and self.kinds[at - 1] & does.LINK
+        return bool(is_object or self.kinds[at - 1] & (does.SAYING | does.WANTING))
 
     def read_topic(self, at: int) -> Iterator[Draft]:
         """Read "what about the deposit", "the user wants a plan"."""
@@ -237,7 +219,7 @@ class EnglishWords(Words):
         start = at
         while self._leads(start) or (self.lowered[start] == "i" and self._leads(start + 1)):
             start += 1
-        if self.lowered[start] in _SPEAKERS or self.span(start, start + 3) & does.WANTING:
+        if self.span(start, start + 3) & does.WANTING:
             return  # it says what somebody does or wants
         before = self.span(max(0, start - 6), start)
         for end in self.clauses(start, ROOM):

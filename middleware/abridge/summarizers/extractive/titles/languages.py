@@ -21,7 +21,7 @@ MAX_TEXT_CHARS = 160  # characters of a passage by which its language is recogni
 class Language(NamedTuple):
     last_resort: tuple[str, ...]  # titles that fit any stretch of reasoning; the last, a conclusion
     on_request: str  # the same where what may not be shown is weighed
-    goes_on: str = ""  # says of a title that a stretch goes on with it
+    goes_on: Sequence[str] = ()  # say of an earlier title that a stretch goes on with it
     patterns: tuple[Pattern, ...] = ()  # of a language that is not read word by word
 
     def read(self, text: str, names: frozenset[str]) -> Iterator[Draft]:
@@ -36,14 +36,15 @@ class Language(NamedTuple):
 
 
 def _language(last_resort: str, others: str, patterns: tuple[Pattern, ...] = ()) -> Language:
-    on_request, _, goes_on = others.partition("; ")
+    on_request, *goes_on = others.split("; ")
     return Language(tuple(last_resort.split("; ")), on_request, goes_on, patterns)
 
 
 LANGUAGES: Mapping[str, Language] = {
     "en": _language(
         "Working through the details; Weighing the options; Thinking it through; Drawing a"
-        " conclusion", "Weighing the request"),
+        " conclusion", "Weighing the request; Going over {}; Checking {}; Weighing {}; Confirming"
+        " {}; Working through {}; Thinking through {}"),
     "ja": _language(
         "詳細の検討; 選択肢の比較; 考え方の整理; 結論の導出",
         "対応の検討; {}の続き", asian.JAPANESE),

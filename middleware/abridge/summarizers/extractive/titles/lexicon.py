@@ -10,7 +10,7 @@ from abridge.summarizers.extractive.words import words_of
     LINK,  # a phrase may be cut before it, and does not end with it
     WEAK,  # a phrase does not end with it
     ARTICLE,  # begins the name of a thing
-    POINTER,  # points at what is not shown; "the" takes its place
+    POINTER,  # points at what is not shown, before a noun
     PRONOUN,  # stands for what is not shown
     VAGUE,  # names nothing alone
     ADVERB,  # stands between a subject and its verb

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from itertools import count
 from operator import itemgetter
 
 from abridge.lazy_re import lazy_compile
@@ -83,17 +82,12 @@ def _best(
     """Return the best title that the sentences give and that is allowed, and its rate; of two that
     are rated alike, that of the later sentence."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
-    best, most, at = "", LEAST, 0
-    for limit, place in sorted(zip(map(rating.limit, sources), count(), strict=False))[::-1]:
-        if limit < most:
-            break
-        source = sources[place]
+    best, most = "", LEAST
+    for source in reversed(sources):
         for draft in language.read(plain(source.text), names):
-            if rating.limit(source, [draft.kind]) < most:
-                continue
             rate = rating.rate(draft, source)
-            if (rate, place) > (most, at) and allow(draft.title):
-                best, most, at = draft.title, rate, place
+            if rate > most and allow(draft.title):
+                best, most = draft.title, rate
     return best, most
 
 

@@ -7,7 +7,6 @@ ends with a word that wants another, and none of them holds half a formula.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from abridge.lazy_re import lazy_compile
@@ -19,19 +18,15 @@ from abridge.summarizers.extractive.words import words_of
 
 MAX_READ_CHARS = 200  # characters of a sentence that are read
 ROOM = 12  # words of a title at most
-MAX_CUTS = 3  # ways to cut a phrase, the longest first
-MAX_SUBJECT_WORDS = 12  # before a verb
 MAX_LIST_WORDS = 5  # of the last item but one of a list
 
 _OPENING, _CLOSING = '"“„«([', '.,;:?!…"”»)]'
 _QUOTED = lazy_compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = lazy_compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
-_ARGUMENTS = lazy_compile(r"(?<=\w)\([^() ]{0,40} [^()]{1,60}\)")
 _AS_IT_IS = Lexicon({}, capitals=True)
 _WORD_STARTS = "'’$€£π√-+~"  # what is no letter and no digit, and begins a word
 _LISTING = words_of("and or und oder et ou y o e")
 _RELATIVE = words_of("whose that who which")
-_SINGULAR_ENDS = ("'s", "ss", "us", "is")
 
 _ANY_VERB = does.VERB | does.BASE | does.FINITE | does.GERUND
 
@@ -40,7 +35,7 @@ _AFTER_PHRASE = (
 )
 """What may follow the end of a phrase."""
 
-_NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE
+_NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE | does.PRONOUN
 """What begins no clause."""
 
 
@@ -50,9 +45,8 @@ CLAUSES = FINDINGS | {"supposed"}
 
 def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
-    words, the arguments of calls as `…`, its questions turned around."""
-    if "(" in text or "（" in text:
-        text = _ARGUMENTS.sub("(…)", _PARENTHESIS.sub("", text))
+    words, its questions turned around."""
+    text = _PARENTHESIS.sub("", text)
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS]
         text = (text.rpartition(" ")[0] or text) + " …"
@@ -122,13 +116,11 @@ class Words:
 
     def text(self, start: int, end: int) -> str:
         """Return words as they stand in a title: a sentence's first word in small letters unless it
-        is a name, and "the" for what points at something that is not shown."""
+        is a name."""
         shown = []
         for at in range(start, end):
-            word, kind = self.words[at], self.kinds[at]
-            if kind & does.POINTER and at + 1 < end and not self.kinds[at + 1] & _AFTER_PHRASE:
-                word = "the"
-            elif word[0].isupper() and not self._is_name(at):
+            word = self.words[at]
+            if word[0].isupper() and not self._is_name(at):
                 word = word[0].lower() + word[1:]
             shown.append(f"{word}," if self.marks[at] == "," and at + 1 < end else word)
         return " ".join(shown)
@@ -137,8 +129,6 @@ class Words:
         word, kind = self.words[at], self.kinds[at]
         if self.lexicon.capitals or word[1:2].isupper() or len(word) == 1:
             return not (at == 0 and kind & does.ARTICLE)
-        if word.startswith("I'"):
-            return True
         is_known = kind & (does.ARTICLE | does.LINK | does.PRONOUN | does.ASKING | does.AUXILIARY)
         return not is_known and (at > 0 or word in self._names)
 
@@ -165,7 +155,7 @@ class Words:
         if stop < relative <= start + room:
             yield relative
         ends = range(min(stop, start + room), start, -1)
-        yield from islice((at for at in ends if self._may_end(start, at)), MAX_CUTS)
+        yield from (at for at in ends if self._may_end(start, at))
 
     def _end_of_phrase(self, start: int, most: int) -> int:
         """Return where another clause begins, or a mark stands."""
@@ -176,22 +166,12 @@ class Words:
             if at > start and (
                 kind & (does.AUXILIARY | does.BREAK | does.SYMBOL)
                 or (kind & does.ASKING and self.lowered[at + 1] != "to")
+                or (self.lowered[at] in ("and", "or") and self.kinds[at + 1] & _ANY_VERB)
             ):
-                return at
-            if at > start and self._begins_verb(at):
                 return at
             if self.marks[at] and not self._goes_on(at):
                 return at + 1
         return min(len(self), most + 1)
-
-    def _begins_verb(self, at: int) -> bool:
-        """Return true for a verb whose subject stands before it, and for "and" before a verb."""
-        kind, after = self.kinds[at], self.kinds[at + 1]
-        if kind & does.FINITE:
-            return after & does.ARTICLE > 0
-        if self.lowered[at] not in ("and", "or") or self.marks[at]:
-            return False
-        return bool(after & (does.VERB | does.BASE))
 
     def _goes_on(self, at: int) -> bool:
         """Return true if the comma after a word is one within a list."""
@@ -231,14 +211,14 @@ class Words:
 
     def find_verb(self, start: int, end: int) -> int:
         """Return where the finite verb of a clause stands; 0 if none is seen."""
-        for at in range(start + 1, min(end, start + MAX_SUBJECT_WORDS + 1)):
-            kind, before, noun = self.kinds[at], self.kinds[at - 1], self.lowered[at - 1]
-            if before & does.LINK or (
-                before & does.WEAK and not before & (does.ADVERB | does.PRONOUN)
-            ):
+        for at in range(start + 1, min(end, start + ROOM + 1)):
+            before = self.kinds[at - 1]
+            if before & (does.LINK | does.WEAK) and not before & does.ADVERB:
                 continue
-            is_plural = noun[-1:] == "s" and noun[-2:] not in _SINGULAR_ENDS
-            if kind & (does.AUXILIARY | does.FINITE) or (kind & does.BASE and is_plural):
+            finite = does.AUXILIARY | does.FINITE
+            if self.lowered[at - 1].endswith("s"):
+                finite |= does.BASE
+            if self.kinds[at] & finite:
                 return at
             if self.lowered[at].endswith("ed") and self.kinds[at + 1] & does.ARTICLE:
                 return at
@@ -247,7 +227,7 @@ class Words:
     def clauses(self, start: int, room: int) -> Iterator[int]:
         """Yield the end of the clause that begins at a word, if it is whole: with a subject and a
         verb."""
-        if start >= len(self) or not self._may_be_subject(start):
+        if start >= len(self) or self.kinds[start] & _NO_SUBJECT:
             return
         end = self._end_of_clause(start)
         is_whole = self.find_verb(start, end)
@@ -261,12 +241,6 @@ class Words:
         closes = is_short and (self.is_strong(end - 1) or self.kinds[end - 1] & does.AUXILIARY)
         if closes and self.names(start + 1, end):
             yield end
-
-    def _may_be_subject(self, at: int) -> bool:
-        kind = self.kinds[at]
-        if kind & does.PRONOUN and (not kind & does.POINTER or self.kinds[at + 1] & _AFTER_PHRASE):
-            return False
-        return not kind & _NO_SUBJECT and (not kind & does.ADVERB or kind & does.ARTICLE > 0)
 
     def _end_of_clause(self, start: int) -> int:
         """Return where a clause or a question ends; 0 if it holds half a formula."""
@@ -306,11 +280,6 @@ class Draft(NamedTuple):
         """Return true if a pronoun is among its words, other than one that ties a clause to it."""
         kinds = self.words.kinds[self.start : self.end]
         return any(kind & does.PRONOUN and not kind & does.LINK for kind in kinds)
-
-    @property
-    def is_cut(self) -> bool:
-        """Return true if its sentence goes on after its words."""
-        return self.end < len(self.words) and not self.words.marks[self.end - 1]
 
     @property
     def size(self) -> int:

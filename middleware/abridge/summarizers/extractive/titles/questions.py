@@ -14,8 +14,8 @@ from abridge.summarizers.extractive.words import words_of
 _QUESTION = re.compile(
     r"(?:\b(?P<asked>[Ww]h(?:y|en|ere|at|ich \w+)|[Hh]ow(?: \w+){0,3}?) "
     r"|(?:^|(?<=[:,] ))(?!\w+ (?:I|i|we)\b))"
-    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|[Mm]ust"
-    r"|(?:[Ii]s|[Aa]re|was|were)(?= there\b)) (?P<rest>[^?.,;:!\n]{3,90})(?=[?,])"
+    r"(?P<verb>[Dd](?:o|oes|id)|[Cc](?:an|ould)|[Ww](?:ill|ould)|[Ss]hould|[Mm]ust)"
+    r" (?P<rest>[^?.,;:!\n]{3,90})(?=[?,])"
 )
 
 PAST = dict(
@@ -41,8 +41,6 @@ def turn_questions(text: str) -> str:
 def _turn(found: re.Match[str]) -> str:
     asked, auxiliary = found["asked"] or "whether", found["verb"].lower()
     words = found["rest"].split()
-    if words[0] == "there":
-        return " ".join([asked, "there", auxiliary, *words[1:]])
     is_person = words[0].lower() in _PERSONS
     if is_person and auxiliary != "did" and asked.lower() != "why":
         return " ".join([asked, "to", *words[1:]])

@@ -29,10 +29,8 @@ KINDS: Mapping[str, float] = MappingProxyType({
     "noun": -0.6,  # in a language that is not read word by word
     "again": 0.15,  # what an earlier title is about
 })  # fmt: skip
-BEST = "asked", "concluded"  # of phrases, and of clauses
 LAST = 0.3  # for a conclusion in the last part of all, which tells the result
 
-CUT = -0.1  # for a phrase whose sentence goes on
 TOLD, CONCLUDING, CLAUSE_WORD = 0.15, 0.35, 0.03
 """For a clause: of a sentence that is told, of one that concludes, for each word up to `ROOM`."""
 
@@ -63,16 +61,9 @@ class Rating:
         self._kinds = {**KINDS, "concluded": KINDS["concluded"] + LAST * is_last}
         self._count = len(sources) or 1
         self._holding: dict[str, int] = {}  # a bit for each source that has a topic word
-        words = [source.words or topic_words(source.text.lower()) for source in sources]
-        for place, found in enumerate(words):
-            for word in found:
+        for place, source in enumerate(sources):
+            for word in source.words or topic_words(source.text.lower()):
                 self._holding[word] = self._holding.get(word, 0) | 1 << place
-        self._most = dict(zip(sources, map(self._spread, words), strict=True))
-
-    def limit(self, source: TitleSource, kinds: Iterable[str] = BEST) -> float:
-        """Return the most that a title of a sentence may be rated that is of one of the kinds."""
-        most = max([self._kinds[kind] + self._rate_source(source, kind) for kind in kinds])
-        return most + self._most[source]
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
@@ -81,8 +72,6 @@ class Rating:
         rate += POINTING * draft.points
         if kind in CLAUSES:
             rate += CLAUSE_WORD * min(0, draft.size - ROOM)
-        else:
-            rate += CUT * draft.is_cut
         return rate + (self._rate_source(source, kind) if source else 0.0)
 
     def _rate_source(self, source: TitleSource, kind: str) -> float:
