@@ -307,6 +307,19 @@ class TestABudgetInARoundOfCalls:
         translated = MessagesHistory(request(*content, thinking=budget)).body()
         assert translated["thinking"] == budget
 
+    @pytest.mark.parametrize(
+        ("blocks", "stays"),
+        [([thinking("Hm."), tool_use()], True), ([text("So."), tool_use()], False)],
+    )
+    def test_an_answer_in_several_messages_began_with_the_first(
+        self, blocks: list[Any], *, stays: bool
+    ) -> None:
+        body = request("Hi", blocks, [result()], thinking=self.THINKING[0])
+        question, answer, results = body["messages"]
+        split = [{**answer, "content": [block]} for block in answer["content"]]
+        history = MessagesHistory({**body, "messages": [question, *split, results]})
+        assert ("thinking" in history.sent_body()) == stays
+
     def test_thinking_that_is_put_back_keeps_it(self) -> None:
         budget = self.THINKING[0]
         conversation = MessagesHistory(request("Hi", [tool_use()], [result()], thinking=budget))

@@ -322,11 +322,11 @@ def began_without_thinking(messages: Sequence[Json]) -> bool:
     """Return whether the current round of calls began without thinking. All calls since the last
     user message belong to one turn, and only its first message has to think."""
     first = "thinking"
-    for message in reversed(messages):
-        kinds = [string(block.get("type")) for block in objects(message.get("content"))]
+    for run in reversed(list(_split_answers(messages))):
+        kinds = [string(block.get("type")) for block in _read_contents(run)]
         if TOOL_RESULT not in kinds and TOOL_USE not in kinds:
             break  # a new user message
-        if message.get("role") == "assistant":
+        if run[0].get("role") == "assistant":
             first = kinds[0]
     return first not in REASONING_TYPES
 
