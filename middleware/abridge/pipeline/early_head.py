@@ -15,17 +15,13 @@ from starlette.types import Message, Scope, Send
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail
-from abridge.errors import UpstreamBroken
 from abridge.http.asgi import EVENT_STREAM, find_write_at_once, get_header, media_type
-from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.answers.error_writer import ErrorWriter, error_of
 from abridge.pipeline.answers.stream import KEEP_ALIVE
 from abridge.pipeline.client import Client
 
 EARLY_HEAD = "abridge.early_head"
 """Scope key of a request's `EarlyHead`; None where there is none."""
-
-APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while answering.")
 
 MAX_ERROR_BYTES = 256 << 10
 """What is kept of the body of an error, until it is told in the stream."""
@@ -137,10 +133,3 @@ def send_head_early(scope: Scope, seconds: float) -> None:
 
 def _is_stream(start: Message) -> bool:
     return media_type(start.get("headers") or ()) == EVENT_STREAM
-
-
-def error_of(failure: Exception) -> ErrorDetail:
-    """Return what a client is told of an application's exception."""
-    if isinstance(failure, UpstreamBroken):
-        return ErrorDetail(failure.code, str(failure))
-    return APPLICATION_FAILED

@@ -29,11 +29,12 @@ from abridge.http.asgi import (
 from abridge.observability.record import BACKGROUND, CANCELLED, SHUTTING_DOWN, cancellation_cause
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.pipeline.answers.error_writer import error_of
 from abridge.pipeline.answers.stream import StreamAnswer, UnfoldedAnswer
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
 from abridge.pipeline.answers.whole import WholeAnswer
 from abridge.pipeline.client import Client, Clock
-from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead, error_of
+from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
 from abridge.work import LIGHT_BYTES, Work

@@ -17,7 +17,8 @@ from abridge.apis.errors import (
 )
 from abridge.apis.json import dumps
 from abridge.core.conversation import Json
-from abridge.errors import RequestError
+from abridge.core.events import ErrorDetail
+from abridge.errors import RequestError, UpstreamBroken
 from abridge.http.asgi import (
     BODY_HEADERS,
     answering_upgrade,
@@ -30,6 +31,9 @@ from abridge.observability.record import new_request_id
 
 UPSTREAM_ID_HEADER = b"x-request-id"
 """The header in which most upstreams name a request, as OpenAI's APIs do."""
+
+
+APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while answering.")
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,3 +111,10 @@ async def refuse(error: RequestError, api: Api, scope: Scope, receive: Receive, 
         await receive()
         send = answering_upgrade(scope, send)
     await ErrorWriter(api, new_request_id()).send_refusal(error, send)
+
+
+def error_of(failure: Exception) -> ErrorDetail:
+    """Return what a client is told of an application's exception."""
+    if isinstance(failure, UpstreamBroken):
+        return ErrorDetail(failure.code, str(failure))
+    return APPLICATION_FAILED

@@ -117,7 +117,7 @@ class StreamAnswer(Answer):
 
     def emit(self, events: list[Event]) -> None:
         pieces: list[bytes] = []
-        write = self._plan.writer.write
+        write, status = self._plan.writer.write, self._status
         for event in events:
             if self.passed_ok is not None:
                 break
@@ -125,7 +125,7 @@ class StreamAnswer(Answer):
                 pieces.append(write(event))
             except RecursionError as error:
                 pieces.append(self._replace_unwritable(event, error))
-            if self._status is not None and (title := self._status.take(event)):
+            if status is not None and (title := status.take(event)):
                 pieces.append(self._tell_life({"x_abridge": {"status": title}}))
         if data := b"".join(pieces):
             self._client.write(data)
