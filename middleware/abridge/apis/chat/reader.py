@@ -598,9 +598,6 @@ def _is_empty(event: Event) -> bool:
 # One choice
 
 
-_TELLING_FIELDS = frozenset({*ANSWER_FIELDS, *REASONING_FIELDS})
-
-
 class ChoiceReader:
     """Read the deltas of one choice into events that say what of it goes into their frames.
 
@@ -657,7 +654,7 @@ class ChoiceReader:
             finish = None  # it is said once
         has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
         if isinstance(delta, dict):
-            self._told |= {key for key in delta.keys() & _TELLING_FIELDS if delta[key]}
+            self._told |= {key for key in delta.keys() & _KNOWN_FIELDS if delta[key]}
             completed = self._complete_delta(delta)
             if completed is delta and has_finish and isinstance(choice.get("index"), int):
                 return choice

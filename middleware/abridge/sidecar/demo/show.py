@@ -235,6 +235,7 @@ def demo_server(environ: Mapping[str, str], *, page: bool) -> ServerSettings:
 async def _serve_abridge(
     model: str, listener: socket, pause: float, *, page: bool
 ) -> AsyncIterator[str]:
+    # The model stores no responses, so Abridge does, as for any server that forgets them.
     forgetful = next(name for name in PROFILES if PROFILES[name].forgets_responses)
     upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", profile=forgetful)
     settings = Settings(upstreams=(upstream,), server=demo_server(os.environ, page=page))
