@@ -38,8 +38,11 @@ _ORDINAL = re.compile(
 )
 
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
-_PIECE = re.compile(  # at a clause, at a space, or anywhere
-    r"(?=.{321})(?:.{106,318}(?=[,;:—]\s|[，；：、])|.{106,318}(?=\s)|.{319})|.+", re.DOTALL
+_SOME = rf".{{{MAX_SENTENCE_CHARS // 3},{MAX_SENTENCE_CHARS - 2}}}"
+_PIECE = re.compile(  # of one that is too long: up to a clause, else a space, else anything
+    rf"(?=.{{{MAX_SENTENCE_CHARS + 1}}})(?:{_SOME}(?=[,;:—]\s|[，；：、])|{_SOME}(?=\s)"
+    rf"|.{{{MAX_SENTENCE_CHARS - 1}}})|.+",
+    re.DOTALL,
 )
 _PAIRS = (("(", ")"), ('"', '"'), ("`", "`"), ("“", "”"), ("「", "」"), ("（", "）"))
 
