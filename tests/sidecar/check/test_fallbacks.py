@@ -20,8 +20,8 @@ from abridge.pipeline.shared_findings import SharedFindings
 from abridge.sidecar.check.fallbacks import (
     STORE_ANSWERS,
     STORE_FAILS,
+    check_store,
     describe_fallbacks,
-    find_down,
 )
 from abridge.sidecar.cli.commands import main
 from tests.support.redis_server import Server
@@ -60,7 +60,7 @@ async def test_what_a_replica_found_down_is_said(
     monkeypatch.setenv("SEAL", f"a:{b64encode(bytes(32)).decode()}")
     history = {"store": redis_server.url, "seal_keys_env": "SEAL"}
     settings = settings_with("b", history=history)
-    assert [each async for each in find_down(settings)] == [STORE_ANSWERS]
+    assert [each async for each in check_store(settings)] == [STORE_ANSWERS]
     registry = MemoryRegistry(settings, observe_nothing, None)
     assert registry.stores.shared is not None
     health = UpstreamHealth(metrics_for(CollectorRegistry()))
@@ -71,7 +71,7 @@ async def test_what_a_replica_found_down_is_said(
     for _ in range(2):
         health.note(settings.upstreams[0], is_up=False)
     async with asyncio.timeout(HANG):
-        while len(found := [each async for each in find_down(settings)]) == 1:  # noqa: ASYNC110 -- a task
+        while len(found := [each async for each in check_store(settings)]) == 1:  # noqa: ASYNC110 -- a task
             await asyncio.sleep(0.05)
     assert [(each.subject, each.grade) for each in found[1:]] == [("upstream a", "note")]
     await sharing.aclose()
@@ -82,11 +82,11 @@ async def test_a_store_that_cannot_be_reached_is_a_fault(monkeypatch: pytest.Mon
     monkeypatch.setenv("SEAL", f"a:{b64encode(bytes(32)).decode()}")
     address = unused_address().replace("http", "redis")
     settings = settings_with("b", history={"store": address, "seal_keys_env": "SEAL"})
-    assert [each async for each in find_down(settings)] == [STORE_FAILS]
+    assert [each async for each in check_store(settings)] == [STORE_FAILS]
 
 
 async def test_without_a_shared_store_none_is_spoken_of() -> None:
-    assert not [each async for each in find_down(settings_with("b"))]
+    assert not [each async for each in check_store(settings_with("b"))]
 
 
 def test_findings_can_be_had_as_json() -> None:

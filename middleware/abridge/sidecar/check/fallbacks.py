@@ -35,7 +35,7 @@ STORE_ANSWERS = Finding("store", "history.store answers")
 STORE_FAILS = Finding("store", "history.store does not answer; the log says why", "fault")
 
 
-async def find_down(settings: Settings) -> AsyncIterator[Finding]:
+async def check_store(settings: Settings) -> AsyncIterator[Finding]:
     """Yield whether a shared store answers, and the upstreams that its replicas have found down."""
     try:
         registry = MemoryRegistry(settings, observe_nothing, None)

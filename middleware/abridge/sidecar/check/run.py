@@ -24,7 +24,7 @@ from abridge.observability.ledger import open_backend
 from abridge.observability.tracing import exporting_spans
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import matches_any
-from abridge.sidecar.check.fallbacks import describe_fallbacks, find_down
+from abridge.sidecar.check.fallbacks import check_store, describe_fallbacks
 from abridge.sidecar.check.probe import Probe, compare_apis, describe_discovery
 from abridge.sidecar.check.reach import (
     CheckTarget,
@@ -83,7 +83,7 @@ class Check:
         for route in self.settings.routes:
             async for finding in self._check_upstream(route, transport):
                 yield finding
-        async for finding in find_down(self.settings):
+        async for finding in check_store(self.settings):
             yield finding
         yield await reach_summarizer(self.settings, transport)
         if self.probing:
