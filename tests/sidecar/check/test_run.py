@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 import sys
 import tomllib
 from pathlib import Path
@@ -714,6 +715,14 @@ class TestTheSummarizer:
         finding = await self.finding(Answer(chat_stream("", text="")))
         assert finding.grade == "fault"
         assert "(empty)" in finding.text
+
+    async def test_a_failure_is_a_finding_and_no_line_of_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        assert (await self.finding(Answer.json({}, 500))).grade == "fault"
+        assert not caplog.records
+        logging.getLogger("abridge").warning("what else there is to say")
+        assert caplog.messages == ["what else there is to say"]
 
 
 class TestTheReview:
