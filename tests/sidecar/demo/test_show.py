@@ -18,8 +18,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from abridge.config.settings import Settings
 from abridge.config.tables import ServerSettings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
+from abridge.sidecar.check.run import Check
 from abridge.sidecar.demo.script import ANSWER, QUESTION, THINKING
 from abridge.sidecar.demo.show import demo_server
 from tests.support.checker import check_responses
@@ -172,6 +175,15 @@ async def check_model_alone(address: str) -> None:
         assert missing.status_code == 404
 
 
+async def check_findings(address: str) -> None:
+    """A check finds what Abridge will: that server, and not the Abridge in front of it."""
+    upstream = UpstreamSettings(base_url=f"{address}/v1")
+    checking = Check(Settings(upstreams=(upstream,)), probing=True)
+    texts = [finding.text async for finding in checking.findings()]
+    assert any(text.startswith("streams; reasoning in a separate field") for text in texts)
+    assert not any("is Abridge, too" in text or "separate items" in text for text in texts)
+
+
 @needs_posix
 class TestServing:
     async def test_the_printed_commands_work_and_a_signal_ends_the_server(self) -> None:
@@ -198,6 +210,7 @@ class TestServing:
             assert claude is not None
             await check_thinking(*claude.groups())
             await check_background(f"http://127.0.0.1:{port}")
+            await check_findings(f"http://127.0.0.1:{port}")
             await check_model_alone(f"http://127.0.0.1:{port}")
             reported = (await shell(openai[0])).decode()
             titles = [line for line in texts(printed, "summary") if line.startswith("**")]

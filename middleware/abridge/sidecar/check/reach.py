@@ -18,6 +18,7 @@ from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
 from abridge.http.asgi import can_decode, content_encoding, decoder_for
 from abridge.http.transport import os_error_text
+from abridge.sidecar.proxy.targets import VIA, make_instance
 
 Grade = Literal["ok", "note", "fault"]
 
@@ -77,12 +78,14 @@ class CheckTarget:
     async def send_request(
         self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[httpx.Response]:
-        """Send a GET, or a POST if there is a body. Raises httpx.TransportError."""
+        """Send a GET, or a POST if there is a body, as the proxy would: a server may answer that in
+        its own way, as the demo does. Raises httpx.TransportError."""
         content = None if body is None else dumps(body)
+        own = {"content-type": "application/json", VIA.decode(): make_instance().decode()}
         request = httpx.Request(
             "GET" if body is None else "POST",
             f"{self.base_url}{path}",
-            headers={"content-type": "application/json", **self.headers, **(headers or {})},
+            headers={**own, **self.headers, **(headers or {})},
             content=content,
         )
         response = await self.transport.handle_async_request(request)
