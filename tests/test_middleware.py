@@ -20,6 +20,7 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.sidecar.app import create_app
+from abridge.sidecar.proxy.proxy import Proxy
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import Call, begin, call, scope_for
 from tests.support.attribution import attribution_texts, without_attributions
@@ -944,6 +945,28 @@ class TestArguments:
             AbridgeMiddleware(thinker(), settings, registry=registry)
         with pytest.raises(SettingsError, match="settings: must be a Settings"):
             create_app(settings, registry=registry)
+
+    @pytest.mark.parametrize(
+        ("upstream", "is_around_proxy", "is_told"),
+        [
+            ({"base_url": "http://127.0.0.1:8000/v1"}, False, True),
+            ({"base_url": "http://127.0.0.1:8000/v1"}, True, False),
+            ({"api": "chat"}, False, False),
+        ],
+    )
+    def test_an_address_that_is_not_used(
+        self,
+        caplog: pytest.LogCaptureFixture,
+        upstream: Any,
+        *,
+        is_around_proxy: bool,
+        is_told: bool,
+    ) -> None:
+        settings, registry = Settings(upstreams=(upstream,)), CollectorRegistry()
+        app = Proxy(settings, registry=registry) if is_around_proxy else thinker()
+        AbridgeMiddleware(app, settings, registry=registry)
+        keys = [message.partition(":")[0] for message in caplog.messages]
+        assert keys == ["upstreams[0].base_url"] * is_told
 
     @pytest.mark.parametrize("review", [str.strip, partial(unquote, errors="strict"), object()])
     def test_a_review_that_is_not_async(self, review: Any) -> None:

@@ -5,6 +5,7 @@ The middleware is put together here, and outlives its requests; `serving.py` ans
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.client_shares import ClientShares, client_of
 from abridge.config.client_key import CLIENT_KEY, LEDGER, client_key
 from abridge.config.settings import ATTEMPT, Settings, check_settings
+from abridge.config.warnings import unused_addresses
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import CLOSING, NO_WEBSOCKET, drop_headers, request_paths, run_lifespan
 from abridge.lasting import Lasting
@@ -54,6 +56,8 @@ NO_KEYS_HERE = (
 
 NOT_YET = dict.fromkeys((TRACE, ATTEMPT, BACKGROUND, CLIENT_KEY, EARLY_HEAD))
 """The scope keys of Abridge's that a request has only later, if at all."""
+
+_log = logging.getLogger(__name__)
 
 
 class AbridgeMiddleware:
@@ -98,6 +102,9 @@ class AbridgeMiddleware:
         check_settings(settings)
         if keys is None and settings.server.keys_file is not None:
             raise SettingsError(f"server.keys_file: {NO_KEYS_HERE}")
+        if not getattr(app, "calls_upstreams", False):
+            for warning in unused_addresses(settings):
+                _log.warning("%s", warning)
         self._under_way, self._idle = 0, Flag()
         self._new_session: partial[Session] | None = None
         tracing = self._tracing = create_tracing(settings, tracer_provider)

@@ -39,6 +39,17 @@ def _warn_thinking_summarizer(settings: Settings) -> Iterator[str]:
         )
 
 
+def unused_addresses(settings: Settings) -> Iterator[str]:
+    """Yield a line for each address that the middleware does not use around an application."""
+    for index, upstream in enumerate(settings.upstreams):
+        if upstream.base_url is not None:
+            yield (
+                f"upstreams[{index}].base_url: is set, but the application answers by itself, and "
+                "nothing is sent to that address; leave it out, or mount abridge.Proxy, or "
+                "create_app, which call it"
+            )
+
+
 def _warn_copied_language(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
         language = route.summary.language

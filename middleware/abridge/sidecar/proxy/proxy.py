@@ -74,6 +74,9 @@ class Proxy:
     SettingsError.
     """
 
+    calls_upstreams = True
+    """Tells the middleware around it that the addresses in the settings are used."""
+
     def __init__(
         self,
         settings: Settings,
