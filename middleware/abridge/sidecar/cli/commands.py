@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -146,13 +146,7 @@ def profiles(name: str | None, *, as_json: bool) -> None:
     metavar="PORT",
     help="With --serve, the port to listen on.  [any free one]",
 )
-@click.option(
-    "--picture",
-    type=click.File("w", encoding="utf-8", lazy=False, atomic=True),
-    metavar="FILE",
-    help="Write an animated SVG to this file instead of showing the demo.",
-)
-def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -> None:
+def demo(*, fast: bool, serve: bool, port: int | None) -> None:
     """Show live summaries of a scripted model's reasoning, without any AI.
 
     Needs no settings and no network.
@@ -164,7 +158,7 @@ def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -
     if port is not None and not serve:
         raise InvalidInput("--port: needs --serve")
     listener = open_listener("127.0.0.1", port or 0)
-    run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
+    run(run_demo(listener, fast=fast, keep_serving=serve))
 
 
 def _find_origin(

@@ -9,11 +9,16 @@ and is restored at the end. Elsewhere, `PlainRenderer` prints lines, each with a
 from __future__ import annotations
 
 import os
+import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from time import monotonic
-from typing import Protocol, Self, TextIO
+from typing import Self, TextIO
+
+import click
 
 from abridge.core.conversation import Json
 from abridge.core.styles import body_of, title_of
@@ -58,64 +63,18 @@ class ResponseProgress:
                 self.usage = event["response"].get("usage")
 
 
-class Renderer(Protocol):
-    """Shows the progress of a response while it runs, and once more when it has ended."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def show(self, progress: ResponseProgress) -> None: ...
-
-    def finish(self, progress: ResponseProgress) -> None: ...
-
-
-class LineWrapper:
-    """Breaks text at spaces into lines of at most `width` characters."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._rest = ""
-        self._after_break = False
-
-    def feed(self, text: str) -> list[str]:
-        """Return the lines that `text` completes."""
-        self._rest += text
-        self._skip_spaces()
-        lines: list[str] = []
-        while (end := self._line_end()) is not None:
-            lines.append(self._rest[:end].rstrip())
-            self._after_break = self._rest[end] != "\n"
-            self._rest = self._rest[end if self._after_break else end + 1 :]
-            self._skip_spaces()
-        return lines
-
-    def end(self) -> list[str]:
-        """Return the last line."""
-        rest, self._rest = self._rest.rstrip(), ""
-        return [rest] if rest else []
-
-    def _skip_spaces(self) -> None:
-        """Drop the spaces at which a line was broken, also those that arrive later."""
-        if self._after_break:
-            self._rest = self._rest.lstrip(" ")
-            self._after_break = not self._rest
-
-    def _line_end(self) -> int | None:
-        """Return the end of the first line, or None while it may continue."""
-        newline = self._rest.find("\n", 0, self._width + 1)
-        if newline >= 0:
-            return newline
-        if len(self._rest) <= self._width:
-            return None
-        space = self._rest.rfind(" ", 0, self._width + 1)
-        return space if space > 0 else self._width
-
-
 def wrap(text: str, width: int) -> list[str]:
-    """Wrap a complete text, without blank lines at its end."""
-    wrapper = LineWrapper(width)
-    return wrapper.feed(text.rstrip()) + wrapper.end()
+    """Break a text at spaces into lines of at most `width` characters, without blank ones at its
+    end."""
+    return _wrap_lines(text.rstrip(), width)
+
+
+def _wrap_lines(text: str, width: int) -> list[str]:
+    return [
+        row
+        for line in text.splitlines()
+        for row in textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+    ]
 
 
 PLAIN_WIDTH = 88
@@ -125,7 +84,7 @@ _LABEL_WIDTH = len("question | ")
 
 
 class PlainRenderer:
-    """Prints new text as it arrives; a part of the summary once it is complete."""
+    """Prints each paragraph, and each part of the summary, once it is complete."""
 
     def __init__(self, out: TextIO, title: str) -> None:
         self._out = out
@@ -133,8 +92,8 @@ class PlainRenderer:
         self._width = PLAIN_WIDTH
         if out.isatty():
             self._width = max(min(PLAIN_WIDTH, _terminal_size(out).columns - _LABEL_WIDTH), 1)
-        self._thinking, self._answer = LineWrapper(self._width), LineWrapper(self._width)
-        self._printed_thinking = self._printed_answer = self._printed_parts = 0
+        self._printed: Counter[str] = Counter()  # characters, by label
+        self._printed_parts = 0
         self._last_label = ""
 
     def __enter__(self) -> Self:
@@ -145,20 +104,23 @@ class PlainRenderer:
         """Leave the output as it is; there is nothing to restore."""
 
     def show(self, progress: ResponseProgress) -> None:
-        self._print("thinking", self._thinking.feed(progress.thinking[self._printed_thinking :]))
-        self._printed_thinking = len(progress.thinking)
+        is_over = progress.thinking_ended is not None
+        self._print_text("thinking", progress.thinking, is_over=is_over)
         for part in progress.parts[self._printed_parts :]:
             if part.done:
                 self._print("summary", wrap(part.text, self._width))
                 self._printed_parts += 1
-        if progress.thinking_ended is not None:
-            self._print("thinking", self._thinking.end())
-        self._print("answer", self._answer.feed(progress.answer[self._printed_answer :]))
-        self._printed_answer = len(progress.answer)
+        self._print_text("answer", progress.answer)
 
     def finish(self, progress: ResponseProgress) -> None:
         self.show(progress)
-        self._print("answer", self._answer.end())
+        self._print_text("answer", progress.answer, is_over=True)
+
+    def _print_text(self, label: str, text: str, *, is_over: bool = False) -> None:
+        """Print what is new of a text, up to the last line that is complete."""
+        end = len(text) if is_over else text.rfind("\n") + 1
+        self._print(label, _wrap_lines(text[self._printed[label] : end], self._width))
+        self._printed[label] = end
 
     def _print(self, label: str, lines: Sequence[str]) -> None:
         if lines and label != self._last_label:
@@ -190,58 +152,37 @@ def _terminal_size(terminal: TextIO) -> os.terminal_size:
     return size if size.columns and size.lines else _UNKNOWN_SIZE
 
 
-class Emphasis:
-    """Makes text dim or bold, or leaves it alone if `styled` is false."""
-
-    def __init__(self, *, styled: bool) -> None:
-        self._styled = styled
-
-    def dim(self, text: str) -> str:
-        return self._wrap_code("2", text)
-
-    def bold(self, text: str) -> str:
-        return self._wrap_code("1", text)
-
-    def _wrap_code(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._styled and text.strip() else text
+dim, bold = partial(click.style, dim=True), partial(click.style, bold=True)
 
 
 def render_lines(
-    progress: ResponseProgress,
-    title: str,
-    emphasis: Emphasis,
-    width: int,
-    height: int | None = None,
+    progress: ResponseProgress, title: str, width: int, height: int | None = None
 ) -> list[str]:
-    """Render the response in lines of at most `width` columns.
+    """Render the response in lines of at most `width` columns, with codes for dim and bold text.
 
     With `height`, render at most that many lines, with the newest of each text; without, the whole
     summary and the whole answer.
     """
-    head = [*map(emphasis.bold, wrap(title, width)), ""]
+    head = [*map(bold, wrap(title, width)), ""]
     answer = ["", *wrap(progress.answer, width)] if progress.answer else []
     if height is None:
-        return head + _render_texts(progress, emphasis, width, None) + answer
+        return head + _render_texts(progress, width, None) + answer
     room = max(height - len(head), 0)
     answer = _last_lines(answer, room // 2)
-    return (head + _render_texts(progress, emphasis, width, room - len(answer)) + answer)[:height]
+    return (head + _render_texts(progress, width, room - len(answer)) + answer)[:height]
 
 
-def _render_texts(
-    progress: ResponseProgress, emphasis: Emphasis, width: int, height: int | None
-) -> list[str]:
+def _render_texts(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
     render = _render_stacked if width < SIDE_BY_SIDE_COLUMNS else _render_side_by_side
-    return render(progress, emphasis, width, height)
+    return render(progress, width, height)
 
 
-def _render_side_by_side(
-    progress: ResponseProgress, emphasis: Emphasis, width: int, height: int | None
-) -> list[str]:
+def _render_side_by_side(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
     left_width = (width - 3) // 2
-    right = _summary_lines(progress.parts, emphasis, width - 3 - left_width)
+    right = _summary_lines(progress.parts, width - 3 - left_width)
     rows = len(right) if height is None else max(height - 1, 0)
     left = [
-        emphasis.dim(line.ljust(left_width))
+        dim(line.ljust(left_width))
         for line in _last_lines(wrap(progress.thinking, left_width), rows)
     ]
     blank = " " * left_width
@@ -252,10 +193,8 @@ def _render_side_by_side(
     ]
 
 
-def _render_stacked(
-    progress: ResponseProgress, emphasis: Emphasis, width: int, height: int | None
-) -> list[str]:
-    summary = [f"| {line}".rstrip() for line in _summary_lines(progress.parts, emphasis, width - 2)]
+def _render_stacked(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
+    summary = [f"| {line}".rstrip() for line in _summary_lines(progress.parts, width - 2)]
     thinking = wrap(progress.thinking, width)
     if height is None:
         thinking = []
@@ -264,17 +203,17 @@ def _render_stacked(
         thinking = _last_lines(thinking, max(height - 2 - len(summary), 0))
     return [
         _thinking_heading(progress),
-        *map(emphasis.dim, thinking),
+        *map(dim, thinking),
         _summary_heading(progress),
         *summary,
     ]
 
 
-def _summary_lines(parts: Sequence[DisplayedPart], emphasis: Emphasis, width: int) -> list[str]:
+def _summary_lines(parts: Sequence[DisplayedPart], width: int) -> list[str]:
     lines: list[str] = []
     for part in parts:
         lines += [""] if lines else []
-        lines += map(emphasis.bold, wrap(title_of(part.text) or "", width))
+        lines += map(bold, wrap(title_of(part.text) or "", width))
         lines += wrap(body_of(part.text), width)
     return lines
 
@@ -297,7 +236,7 @@ class ScreenRenderer:
     def __init__(self, terminal: TextIO, title: str) -> None:
         self._terminal = terminal
         self._title = title
-        self._emphasis = Emphasis(styled=not os.environ.get("NO_COLOR"))
+        self._clean = click.unstyle if os.environ.get("NO_COLOR") else str
         self._next_paint = 0.0
 
     def __enter__(self) -> Self:
@@ -312,13 +251,17 @@ class ScreenRenderer:
         if now >= self._next_paint:
             self._next_paint = now + 1 / MAX_REPAINT_RATE
             size = _terminal_size(self._terminal)
-            lines = render_lines(progress, self._title, self._emphasis, size.columns, size.lines)
-            self._paint(lines, size.lines)
+            self._paint(self._render(progress, size.columns, size.lines), size.lines)
 
     def finish(self, progress: ResponseProgress) -> None:
         """Print the complete response on the normal screen."""
         width = _terminal_size(self._terminal).columns
-        self._write("\n".join([*render_lines(progress, self._title, self._emphasis, width), ""]))
+        self._write("\n".join([*self._render(progress, width), ""]))
+
+    def _render(
+        self, progress: ResponseProgress, width: int, height: int | None = None
+    ) -> list[str]:
+        return [self._clean(line) for line in render_lines(progress, self._title, width, height)]
 
     def _paint(self, lines: Sequence[str], height: int) -> None:
         """Write each line over the one before, erased first: to erase behind a line that fills the

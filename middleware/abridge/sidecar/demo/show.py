@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from socket import socket
 from time import monotonic
-from typing import TextIO
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -36,8 +35,7 @@ from abridge.http.asgi import get_header
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.app import create_app
 from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
-from abridge.sidecar.demo.picture import PictureRenderer
-from abridge.sidecar.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
+from abridge.sidecar.demo.render import PlainRenderer, ResponseProgress, ScreenRenderer
 from abridge.sidecar.demo.script import QUESTION
 from abridge.sidecar.proxy.targets import VIA
 from abridge.sidecar.server.browser_guard import BrowserGuard
@@ -101,41 +99,33 @@ _BILL_INDENT = len("  model      ")
 _HELD_SECONDS = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
 
 
-async def run_demo(
-    listener: socket, *, fast: bool, keep_serving: bool, picture: TextIO | None = None
-) -> None:
+async def run_demo(listener: socket, *, fast: bool, keep_serving: bool) -> None:
     """Show a response, its usage and what to do next; with `keep_serving`, run until a signal.
 
-    Abridge listens on `listener`. With `picture`, record the response as an SVG instead, at the
-    pace of a terminal.
+    Abridge listens on `listener`.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
     watched = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    pause = NORMAL_PAUSE if (watched or picture) and not fast else FAST_PAUSE
+    renderer = ScreenRenderer if watched else PlainRenderer
+    pause = NORMAL_PAUSE if watched and not fast else FAST_PAUSE
     async with (
         _serve(scripted_model(pause), listen("127.0.0.1", 0)) as model,
         _serve_abridge(model, listener, pause, page=keep_serving) as url,
     ):
         _print_line(INTRODUCTION)
-        await _show_response(url, _renderer(picture, watched=watched))
+        await _show_response(url, renderer(sys.stdout, QUESTION))
         with catch_signals() as received:
             print(*_next_steps(url if keep_serving else None), sep="\n", flush=True)
             if keep_serving:
                 await received.get()
 
 
-def _renderer(picture: TextIO | None, *, watched: bool) -> Renderer:
-    if picture is not None:
-        return PictureRenderer(picture, QUESTION)
-    return (ScreenRenderer if watched else PlainRenderer)(sys.stdout, QUESTION)
-
-
-async def _show_response(url: str, renderer: Renderer) -> None:
+async def _show_response(url: str, renderer: PlainRenderer | ScreenRenderer) -> None:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
         progress, started = ResponseProgress(), monotonic()
         with renderer:
-            async for event in _stream_events(client):
+            async for event in stream_events(client):
                 progress.apply(event, monotonic() - started)
                 renderer.show(progress)
         renderer.finish(progress)
@@ -153,7 +143,7 @@ def _print_line(line: str, *, indent: int = 0) -> None:
     print(textwrap.fill(line, width, subsequent_indent=" " * indent), flush=True)
 
 
-async def _stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
+async def stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
     """Yield the events of a response as they arrive."""
     request = {
         "model": MODEL_NAME,

@@ -1,19 +1,31 @@
-"""Record a response as a picture that moves: what a terminal shows of it, as an SVG.
+"""Record the demo as the picture that the README shows: what a terminal shows of it, as an SVG.
 
-The picture needs no script and loads nothing, so that it plays where a README is shown. Where
-animation is off, it shows its last frame.
+`python -m tests.sidecar.demo.picture > docs/demo.svg` makes it. It needs no script and loads
+nothing, so that it plays where a README is shown. Where animation is off, it shows its last frame.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from html import escape
 from itertools import pairwise
 from time import monotonic
-from typing import NamedTuple, Self, TextIO
+from typing import NamedTuple
 
-from abridge.sidecar.demo.render import Emphasis, ResponseProgress, render_lines
+import httpx
+from prometheus_client import CollectorRegistry
+
+from abridge.sidecar.app import create_app
+from abridge.sidecar.demo.model import scripted_model
+from abridge.sidecar.demo.render import ResponseProgress, render_lines
+from abridge.sidecar.demo.script import QUESTION
+from abridge.sidecar.demo.show import NORMAL_PAUSE, stream_events
+from tests.support.deployments import settings_for
+from tests.support.servers import serve
 
 COLUMNS, LINES = 100, 28
 """The size of the terminal that the picture shows, in characters."""
@@ -48,34 +60,28 @@ class Frame(NamedTuple):
     lines: list[str]
 
 
-class PictureRenderer:
-    """Records what a terminal would show, and writes the picture at the end."""
+async def record() -> list[Frame]:
+    """Return what a terminal shows of the demo, at its pace."""
+    progress, recorded = ResponseProgress(), list[Frame]()
+    async with serve(scripted_model(NORMAL_PAUSE)) as model:
+        settings = settings_for(upstreams=[{"base_url": f"{model}/v1"}])
+        app = create_app(settings, registry=CollectorRegistry())
+        async with (
+            aclosing(app),
+            serve(app) as url,
+            httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client,
+        ):
+            started = monotonic()
+            async for event in stream_events(client):
+                now = monotonic() - started
+                progress.apply(event, now)
+                if not recorded or now >= recorded[-1].at + FRAME_SECONDS:
+                    recorded.append(_frame(now, progress))
+    return [*recorded, _frame(monotonic() - started, progress)]
 
-    def __init__(self, out: TextIO, title: str) -> None:
-        self._out = out
-        self._title = title
-        self._started = monotonic()
-        self._frames: list[Frame] = []
 
-    def __enter__(self) -> Self:
-        self._started = monotonic()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave nothing behind; a response that fails makes no picture."""
-
-    def show(self, progress: ResponseProgress) -> None:
-        now = monotonic() - self._started
-        if not self._frames or now >= self._frames[-1].at + FRAME_SECONDS:
-            self._record(now, progress)
-
-    def finish(self, progress: ResponseProgress) -> None:
-        self._record(monotonic() - self._started, progress)
-        self._out.write(draw(self._frames))
-
-    def _record(self, now: float, progress: ResponseProgress) -> None:
-        styled = Emphasis(styled=True)
-        self._frames.append(Frame(now, render_lines(progress, self._title, styled, COLUMNS, LINES)))
+def _frame(at: float, progress: ResponseProgress) -> Frame:
+    return Frame(at, render_lines(progress, QUESTION, COLUMNS, LINES))
 
 
 def draw(frames: list[Frame]) -> str:
@@ -124,3 +130,7 @@ def _runs(line: str) -> Iterator[tuple[int, str, str]]:
         for words in _WORDS.finditer(text):
             yield column + words.start(), _CLASSES[code], words[0]
         column += len(text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(draw(asyncio.run(record())))
