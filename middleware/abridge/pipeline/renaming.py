@@ -7,7 +7,6 @@ client's name, so that it makes no difference whether Abridge engages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +17,7 @@ from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
 from abridge.http.asgi import (
     BODY_HEADERS,
+    EVENT_STREAM,
     content_encoding,
     drop_headers,
     media_type,
@@ -107,81 +107,51 @@ class RenamingApp:
         if not 200 <= start["status"] < 300 or content_encoding(headers):
             return None
         content_type = media_type(headers)
-        if content_type == b"text/event-stream":
-            return _Lines(self._names, self._fits)
-        if content_type in UNTYPED or content_type.endswith(b"+json"):
-            return _Untyped(self._names, self._fits)
-        return None
+        is_stream = content_type == EVENT_STREAM
+        if not (is_stream or content_type in UNTYPED or content_type.endswith(b"+json")):
+            return None
+        return _Rewriter(self._names, self._fits, is_stream=is_stream or None)
 
     def _fits(self, size: int) -> bool:
         """Return whether so many bytes may wait."""
         return size <= self._limit and (self._room is None or self._room.holds(size))
 
 
-class _Rewriter(Protocol):
+class _Rewriter:
+    """Rewrites a body piece by piece. Of a stream of events, a line waits for its end; any other
+    body is one text, all of which waits. `is_stream` is None if its first bytes are to tell."""
+
+    def __init__(
+        self, names: AnsweredNames, fits: Callable[[int], bool], *, is_stream: bool | None
+    ) -> None:
+        self._names = names
+        self._fits = fits
+        self._is_stream = is_stream
+        self._waiting = bytearray()
+        self._passes = False  # what follows, since some of the text has
+
     async def feed(self, data: bytes, *, last: bool) -> bytes:
         """Take more of a body; return what of it can be sent."""
-
-
-class _Lines:
-    """The lines of a stream of events: an incomplete one waits for its end."""
-
-    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
-        self._names = names
-        self._fits = fits
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
-
-    async def feed(self, data: bytes, *, last: bool) -> bytes:
-        end = len(data) if last else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        is_too_long = not self._fits(self._waiting_bytes + len(data))
-        if not (end or last or is_too_long):
-            self._waiting.append(data)
-            self._waiting_bytes += len(data)
-            return b""
-        lines = b"".join([*self._waiting, data if is_too_long else data[:end]])
-        rest = b"" if is_too_long else data[end:]
-        self._waiting, self._waiting_bytes = [rest], len(rest)
-        if is_too_long:
-            return lines
-        return await Work.on(lines).run(self._names.replace_in_lines, lines)
-
-
-class _Untyped:
-    """A body whose first bytes tell whether it is a stream of events or one text."""
-
-    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
-        self._names = names
-        self._fits = fits
-        self._begun = b""
-        self._chosen: _Rewriter | None = None
-
-    async def feed(self, data: bytes, *, last: bool) -> bytes:
-        if self._chosen is None:
-            data, self._begun = self._begun + data, b""
-            is_stream = begins_stream(data)
-            if is_stream is None and not last:
-                self._begun = data
-                return b""
-            self._chosen = (_Lines if is_stream else _WholeText)(self._names, self._fits)
-        return await self._chosen.feed(data, last=last)
-
-
-class _WholeText:
-    """One JSON text, which waits for its end."""
-
-    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
-        self._names = names
-        self._fits = fits
-        self._text = bytearray()
-        self._passes = False
-
-    async def feed(self, data: bytes, *, last: bool) -> bytes:
         if self._passes:
             return data
-        self._text += data
-        self._passes = not self._fits(len(self._text))
-        if not (last or self._passes):
-            return b""
-        text, self._text = bytes(self._text), bytearray()
-        return text if self._passes else await Work.on(text).run(self._names.replace_in_text, text)
+        before = len(self._waiting)
+        self._waiting += data
+        if self._is_stream is None:
+            self._is_stream, before = begins_stream(self._waiting), 0
+        fits = self._fits(len(self._waiting))
+        end = len(self._waiting) if last or not fits else self._last_line_end(before)
+        taken = bytes(self._waiting[:end])
+        del self._waiting[:end]
+        if not fits:
+            self._passes = not self._is_stream
+            return taken
+        is_lines = self._is_stream
+        rename = self._names.replace_in_lines if is_lines else self._names.replace_in_text
+        return await Work.on(taken).run(rename, taken) if taken else b""
+
+    def _last_line_end(self, start: int) -> int:
+        """Return the end of the last line of a stream, looked for from `start` on; 0 if there is
+        none."""
+        if not self._is_stream:
+            return 0
+        return 1 + max(self._waiting.rfind(newline, start) for newline in (b"\n", b"\r"))
