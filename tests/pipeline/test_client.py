@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
 
-from abridge.http.asgi import call_on_leave
-from abridge.pipeline.client import HIGH_WATER, AppReceive, Client, Clock
+from abridge.pipeline.client import HIGH_WATER, Client, Clock
 
 
 class Server:
@@ -166,33 +165,3 @@ class TestWriting:
             assert cycle.body == expected
 
         asyncio.run(write_all())
-
-
-class TestAppReceive:
-    async def test_the_request_comes_first_and_once(self) -> None:
-        receive = AppReceive()
-        receive.body = b"{}"
-        receive.end()
-        assert await receive() == {"type": "http.request", "body": b"{}", "more_body": False}
-        assert await receive() == {"type": "http.disconnect"}
-
-    async def test_the_application_is_called_once_when_the_client_leaves(self) -> None:
-        receive, calls = AppReceive(), list[str]()
-        assert call_on_leave(receive, lambda: calls.append("left"))
-        assert calls == []
-        receive.leave()
-        receive.leave()
-        assert calls == ["left"]
-
-    async def test_or_at_once_where_it_has_left_already(self) -> None:
-        receive, calls = AppReceive(), list[str]()
-        receive.leave()
-        call_on_leave(receive, lambda: calls.append("left"))
-        assert calls == ["left"]
-
-    async def test_a_complete_response_is_no_departure(self) -> None:
-        receive, calls = AppReceive(), list[str]()
-        call_on_leave(receive, lambda: calls.append("left"))
-        receive.end()
-        assert calls == []
-        assert await receive() == {"type": "http.disconnect"}

@@ -17,6 +17,8 @@ from urllib.parse import unquote
 import httpx
 from starlette.types import ASGIApp, Message
 
+from abridge.http.asgi import AppReceive
+
 _log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 1.0
@@ -58,27 +60,17 @@ class AppTransport(httpx.AsyncBaseTransport):
 
 
 class _AppCall(httpx.AsyncByteStream):
-    """One call and the body of its response.
-
-    `_message` is the last message from the app, until it is read. `_can_send` is set while there is
-    no such message, or the response is closed; `_can_read` while there is one, or the app is done.
-    """
+    """One call and the body of its response. A message that is None says that the app is done."""
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
-        self._body: bytes | None = body
-        self._message: Message | None = None
-        self._can_send, self._can_read, self._closed = (
-            asyncio.Event(),
-            asyncio.Event(),
-            asyncio.Event(),
-        )
-        self._can_send.set()
-        self._done = False
+        self._receive = AppReceive(body)
+        self._messages: asyncio.Queue[Message | None] = asyncio.Queue(1)
+        self._closed = False
         self._error: Exception | None = None
         self._task = asyncio.create_task(self._run(app, scope))
 
     async def read_start(self) -> Message:
-        message = await self._next_message()
+        message = await self._messages.get()
         if message is None or message["type"] != "http.response.start":
             raise httpx.ConnectError("The app did not answer.") from self._error
         return message
@@ -86,7 +78,7 @@ class _AppCall(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         more_body = True
         while more_body:
-            message = await self._next_message()
+            message = await self._messages.get()
             if message is None:
                 raise httpx.ReadError("The app broke off its answer.") from self._error
             more_body = message.get("more_body", False)
@@ -94,21 +86,15 @@ class _AppCall(httpx.AsyncByteStream):
                 yield message["body"]
 
     async def aclose(self) -> None:
-        self._closed.set()
-        self._can_send.set()
+        self._closed = True
+        self._receive.leave()
+        while not self._messages.empty():  # the app may wait for its reader
+            self._messages.get_nowait()
         try:
             await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
         finally:
             self._task.cancel()
             await asyncio.wait({self._task})
-
-    async def _next_message(self) -> Message | None:
-        await self._can_read.wait()
-        message, self._message = self._message, None
-        self._can_send.set()
-        if not self._done:
-            self._can_read.clear()
-        return message
 
     # Called by the app
 
@@ -116,24 +102,15 @@ class _AppCall(httpx.AsyncByteStream):
         try:
             await app(scope, self._receive, self._send)
         except Exception as error:  # noqa: BLE001 -- the reader gets it as the cause
-            if not self._closed.is_set():
+            if not self._closed:
                 _log.warning("the app failed in a call: %s", type(error).__name__)
             self._error = error
         finally:
-            self._done = True
-            self._can_read.set()
-
-    async def _receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._closed.wait()
-        return {"type": "http.disconnect"}
+            if not self._closed:
+                await self._messages.put(None)
 
     async def _send(self, message: Message) -> None:
-        await self._can_send.wait()
-        if self._closed.is_set():
+        if not self._closed:
+            await self._messages.put(message)
+        if self._closed:
             raise OSError("The response was closed.")
-        self._message = message
-        self._can_send.clear()
-        self._can_read.set()

@@ -249,6 +249,42 @@ def content_length(scope: Scope) -> int:
     return int(value) if value.isdigit() else 0
 
 
+class AppReceive:
+    """The application's `receive`: the request, then that the client has left or the response is
+    complete. It offers a call if the client leaves: see `call_on_leave`."""
+
+    def __init__(self, body: bytes | None = None) -> None:
+        self.body = body  # not received yet
+        self._over = Flag()
+        self._has_left = False
+        self._on_leave: Callable[[], object] | None = None
+
+    async def __call__(self) -> Message:
+        if self.body is not None:
+            body, self.body = self.body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._over.wait()
+        return {"type": "http.disconnect"}
+
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
+        self._on_leave = callback
+        if self._has_left:
+            self.leave()
+        return True
+
+    def end(self) -> None:
+        """Tell the application that the response is complete."""
+        self._over.set()
+        self._on_leave = None
+
+    def leave(self) -> None:
+        """Tell the application that the client has left."""
+        callback, self._has_left = self._on_leave, True
+        self.end()
+        if callback is not None:
+            callback()
+
+
 class ReceiveUntil:
     """A `receive` that also yields `http.disconnect` once `ended` is set. Leave it at the end.
 

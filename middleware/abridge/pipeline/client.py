@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive, Send
 
-from abridge.http.asgi import call_on_leave, find_write_at_once
+from abridge.http.asgi import AppReceive, call_on_leave, find_write_at_once
 from abridge.waiting import Flag
 
 HIGH_WATER = 64 << 10
@@ -47,42 +47,6 @@ class Clock:
         if self._paused_at is not None:
             self._paused_seconds += self._time() - self._paused_at
             self._paused_at = None
-
-
-class AppReceive:
-    """The application's `receive`: the request, then that the client has left or the response is
-    complete. It offers a call if the client leaves: see `call_on_leave` in `http/asgi.py`."""
-
-    def __init__(self, body: bytes | None = None) -> None:
-        self.body = body  # not received yet
-        self._over = Flag()
-        self._has_left = False
-        self._on_leave: Callable[[], object] | None = None
-
-    async def __call__(self) -> Message:
-        if self.body is not None:
-            body, self.body = self.body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._over.wait()
-        return {"type": "http.disconnect"}
-
-    def call_on_leave(self, callback: Callable[[], object]) -> bool:
-        self._on_leave = callback
-        if self._has_left:
-            self.leave()
-        return True
-
-    def end(self) -> None:
-        """Tell the application that the response is complete."""
-        self._over.set()
-        self._on_leave = None
-
-    def leave(self) -> None:
-        """Tell the application that the client has left."""
-        callback, self._has_left = self._on_leave, True
-        self.end()
-        if callback is not None:
-            callback()
 
 
 class Client:

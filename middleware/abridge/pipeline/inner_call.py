@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from starlette.types import Message
 
 from abridge.apis.sse import DONE, FrameDecoder, frame_data
-from abridge.http.asgi import EVENT_STREAM, media_type
-from abridge.pipeline.client import AppReceive
+from abridge.http.asgi import EVENT_STREAM, AppReceive, media_type
 
 EVENT_FACTOR = 2
 """An event that a client gets may be so many times as large as one from upstream: it may have a
