@@ -18,7 +18,6 @@ from abridge.config.client_key import (
     digest,
     has_budget,
     new_key,
-    parse_expiry,
     parse_keys,
 )
 from abridge.errors import SettingsError
@@ -161,16 +160,3 @@ def test_it_expires_at_its_time() -> None:
     made = key(expires="1970-01-01T00:01:40Z")
     assert [made.has_expired(now) for now in (99.9, 100.0, 101.0)] == [False, True, True]
     assert not key().has_expired(1e12)
-
-
-@pytest.mark.parametrize(
-    ("text", "time"),
-    [
-        ("30d", datetime(2026, 3, 3, 12, tzinfo=UTC)),
-        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
-        ("2027-01-31T10:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
-        ("2027-01-31T10:00:00+02:00", datetime(2027, 1, 31, 8, tzinfo=UTC)),
-    ],
-)
-def test_when_a_key_expires_can_be_said_in_days(text: str, time: datetime) -> None:
-    assert parse_expiry(text, datetime(2026, 2, 1, 12, tzinfo=UTC)) == time

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from fnmatch import translate
 from functools import cached_property
 from hashlib import sha256
@@ -248,11 +247,3 @@ def explain_key(error: ValidationError) -> str:
         "timezone_aware": "must have a time zone, such as 2027-01-31T00:00:00Z",
     }.get(kind, first["msg"])
     return f"{field}: {reason}" if field else reason
-
-
-def parse_expiry(text: str, now: datetime) -> datetime:
-    """Parse a day, a time, or a number of days such as `30d`. Raises ValueError."""
-    if match := re.fullmatch(r"(\d{1,5})d", text):
-        return (now + timedelta(days=int(match[1]))).replace(microsecond=0)
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

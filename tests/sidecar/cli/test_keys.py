@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,29 @@ def test_each_limit_is_an_option(path: Path) -> None:
     assert {name: getattr(key, name) for name in limits} == limits
     assert key.expires is not None
     assert key.expires.isoformat() == "2099-01-31T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2099-01-31", datetime(2099, 1, 31, tzinfo=UTC)),
+        ("2099-01-31T10:00", datetime(2099, 1, 31, 10, tzinfo=UTC)),
+        ("2099-01-31T10:00:00+02:00", datetime(2099, 1, 31, 8, tzinfo=UTC)),
+    ],
+)
+def test_when_a_key_expires_is_utc_unless_it_says_otherwise(
+    path: Path, text: str, time: datetime
+) -> None:
+    invoke("add", "alice", "--expires", text, "--file", str(path))
+    (key,) = load_keys(path).keys.values()
+    assert key.expires == time
+
+
+def test_when_a_key_expires_can_be_said_in_days(path: Path) -> None:
+    invoke("add", "alice", "--expires", "30d", "--file", str(path))
+    (key,) = load_keys(path).keys.values()
+    assert key.expires is not None
+    assert timedelta(days=30) - (key.expires - datetime.now(UTC)) < timedelta(minutes=5)
 
 
 def test_keys_are_listed_with_their_limits_and_without_digests(path: Path) -> None:

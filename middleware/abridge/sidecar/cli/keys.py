@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 from pydantic import ValidationError
 
-from abridge.config.client_key import ClientKey, Limits, digest, explain_key, new_key, parse_expiry
+from abridge.config.client_key import ClientKey, Limits, digest, explain_key, new_key
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
 from abridge.sidecar.cli.options import (
@@ -18,6 +19,7 @@ from abridge.sidecar.cli.options import (
     InvalidInput,
     Overview,
     file_option,
+    parse_time,
     text_columns,
     with_options,
 )
@@ -171,17 +173,14 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
 
 
 def _parse_expiry(text: str | None) -> datetime | None:
-    """Parse a day or time, which is UTC unless it says otherwise, or days. Raises InvalidInput."""
+    """Parse a day or time, or a number of days. Raises InvalidInput."""
     if text is None:
         return None
     now = datetime.now(UTC)
-    try:
-        expires = parse_expiry(text, now)
-    except (ValueError, OverflowError):
-        raise InvalidInput(
-            f"--expires: got {text!r:.80}; must be a day such as 2027-01-31, a time such as "
-            "2027-01-31T12:00:00Z, or a number of days such as 90d"
-        ) from None
+    if days := re.fullmatch(r"(\d{1,5})d", text):
+        expires = now.replace(microsecond=0) + timedelta(days=int(days[1]))
+    else:
+        expires = parse_time("--expires", text, ", or a number of days such as 90d")
     if expires <= now:
         raise InvalidInput(f"--expires: got {text!r:.80}; must be in the future")
     return expires

@@ -7,6 +7,7 @@ settings as it was typed, so that all validation is in one place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -30,6 +31,19 @@ class InvalidInput(click.ClickException):
     def show(self, file: IO[str] | None = None) -> None:
         for line in self.message.splitlines():
             click.echo(f"Error: {line}", file=file, err=file is None)
+
+
+def parse_time(flag: str, text: str, forms: str = "") -> datetime:
+    """Parse a day or time, which is UTC unless it says otherwise. Raises InvalidInput, which also
+    names other forms that the flag takes."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{flag}: got {text!r:.80}; must be a day such as 2027-01-31, a time such as "
+            f"2027-01-31T12:00:00Z{forms}"
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
 def text_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> Iterator[str]:

@@ -17,7 +17,7 @@ from abridge.errors import SettingsError
 from abridge.observability.ledger import open_backend
 from abridge.observability.ledger.entry import TOKEN_COLUMNS
 from abridge.observability.ledger.usage import GROUPINGS, Grouping, Usage, UsageQuery
-from abridge.sidecar.cli.options import InvalidInput, file_option, text_columns
+from abridge.sidecar.cli.options import file_option, parse_time, text_columns
 
 FORMULA_STARTS = ("=", "+", "-", "@")
 """How a cell begins that a spreadsheet would run; clients choose the names of models."""
@@ -47,7 +47,9 @@ def usage(
     """
     now = datetime.now(UTC)
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    query = UsageQuery(by, _parse_time("--since", since, month), _parse_time("--until", until, now))
+    begin = month if since is None else parse_time("--since", since)
+    end = now if until is None else parse_time("--until", until)
+    query = UsageQuery(by, begin, end)
     found = asyncio.run(_read(query, config))
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
@@ -93,17 +95,3 @@ def usage_table(found: Sequence[Usage], by: Grouping) -> Iterator[str]:
         counts = (f"{count:,}" for count in (each.requests, *each.tokens))
         rows.append((each.name or "(none)", *counts, price))
     yield from text_columns(rows, numbers=True)
-
-
-def _parse_time(flag: str, text: str | None, default: datetime) -> datetime:
-    """Parse a day or time. Raises InvalidInput."""
-    if text is None:
-        return default
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(
-            f"{flag}: got {text!r:.80}; must be a day such as 2026-11-01 or a time such as "
-            "2026-11-01T12:00:00Z"
-        ) from None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
