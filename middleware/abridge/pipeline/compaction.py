@@ -47,7 +47,6 @@ from abridge.http.asgi import (
     json_start,
     scope_for_body,
     scope_of_read_answer,
-    with_header_list,
 )
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record
@@ -55,6 +54,7 @@ from abridge.pipeline.answers.compacted import ShownCompaction
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.early_head import EARLY_HEAD, send_head_early
 from abridge.pipeline.engage import Endpoints
+from abridge.pipeline.inner_call import CapturedAnswer
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import CALL_HEADER, ApiRequest
 from abridge.pipeline.request_translation import as_items, translate_body
@@ -330,7 +330,7 @@ class Compactor:
             raise AnsweredOtherwise(())
         profile = PROFILES[request.route.upstream.profile]
         endpoint = ModelEndpoint("", request.model, request.api, profile)
-        return await request.work.run(captured.read, endpoint)
+        return await request.work.run(_read_summary, captured, endpoint)
 
     async def _ask_writer(
         self, writer: ModelSummarizer, asking: Asking, body: Json, _call: Record
@@ -351,41 +351,24 @@ class Compactor:
         return _summary("".join(text), answer)
 
 
-class CapturedAnswer:
-    """Keeps an answer, of so many bytes at most."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._start: Message | None = None
-        self._body = bytearray()
-
-    async def take(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = with_header_list(message)
-        elif message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
-            if len(self._body) > self._limit:
-                raise EventTooLarge(self._limit)
-
-    def read(self, endpoint: ModelEndpoint) -> Summary:
-        """Read the summary. Raises SummarizerError and AnsweredOtherwise."""
-        start = self._start
-        if start is None:
-            raise SummarizerError("upstream_error", "The application did not answer.")
-        body = bytes(self._body)
-        if start["status"] >= 300:
-            last = {"type": "http.response.body", "body": body, "more_body": False}
-            raise AnsweredOtherwise((start, last))
-        answer = ModelAnswer(endpoint)
-        answer.start(start["status"])
-        try:
-            text = answer.feed(body)
-            text += "" if answer.ended else answer.end()
-        except EventTooLarge as error:
-            raise answer.error("upstream_error", str(error)) from None
-        if answer.failed:
-            answer.check()
-        return _summary(text, answer)
+def _read_summary(captured: CapturedAnswer, endpoint: ModelEndpoint) -> Summary:
+    """Read the summary in an answer. Raises SummarizerError and AnsweredOtherwise."""
+    start, body = captured.start, bytes(captured.body)
+    if start is None:
+        raise SummarizerError("upstream_error", "The application did not answer.")
+    if start["status"] >= 300:
+        last = {"type": "http.response.body", "body": body, "more_body": False}
+        raise AnsweredOtherwise((start, last))
+    answer = ModelAnswer(endpoint)
+    answer.start(start["status"])
+    try:
+        text = answer.feed(body)
+        text += "" if answer.ended else answer.end()
+    except EventTooLarge as error:
+        raise answer.error("upstream_error", str(error)) from None
+    if answer.failed:
+        answer.check()
+    return _summary(text, answer)
 
 
 def _summary(text: str, answer: ModelAnswer) -> Summary:

@@ -1,4 +1,4 @@
-"""A request that Abridge sends by itself, and whose answer it takes event by event."""
+"""A request that Abridge sends by itself, and whose answer it takes event by event, or keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from starlette.types import Message
 
 from abridge.apis.sse import DONE, FrameDecoder, frame_data
-from abridge.http.asgi import EVENT_STREAM, AppReceive, media_type
+from abridge.errors import EventTooLarge
+from abridge.http.asgi import EVENT_STREAM, AppReceive, media_type, with_header_list
+from abridge.waiting import Flag
 
 EVENT_FACTOR = 2
 """An event that a client gets may be so many times as large as one from upstream: it may have a
@@ -66,3 +68,25 @@ class InnerCall(ABC):
                     await self.take_event(frame, payload)
         if not more:
             self.receive.end()
+
+
+class CapturedAnswer:
+    """Keeps an answer, of so many bytes at most. `start` is None until it has begun, and `ended` is
+    set once all of it is there."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.start: Message | None = None
+        self.body = bytearray()
+        self.ended = Flag()
+
+    async def take(self, message: Message) -> None:
+        """Take the application's next message. Raises EventTooLarge."""
+        if message["type"] == "http.response.start":
+            self.start = with_header_list(message)
+        elif message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+            if len(self.body) > self._limit:
+                raise EventTooLarge(self._limit)
+            if not message.get("more_body", False):
+                self.ended.set()

@@ -20,21 +20,20 @@ from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.token_counters import TOKEN_COUNTERS, TokenCounter, estimate_tokens
 from abridge.config.exposure import hides_raw
 from abridge.core.conversation import Json
-from abridge.errors import EndpointMissing, UpstreamBroken
+from abridge.errors import EndpointMissing, EventTooLarge, UpstreamBroken
 from abridge.http.asgi import (
     FRAMING_HEADERS,
     ReceiveUntil,
-    drop_headers,
     json_start,
-    with_header_list,
+    scope_for_body,
 )
 from abridge.observability.record import Record
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.discovery import ApiDiscovery, endpoint_trial
+from abridge.pipeline.inner_call import CapturedAnswer
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
 from abridge.providers.catalog import PROFILES
-from abridge.waiting import Flag
 
 ESTIMATE_HEADER = (b"x-abridge-estimate", b"true")
 
@@ -62,8 +61,7 @@ class TokenCounting:
     async def _count(self, request: ApiRequest) -> list[Message]:
         """Return what the client is sent."""
         for counter, is_own in self._counters(request):
-            answer = await self._ask(counter, request)
-            messages = answer.messages_for(request, is_own=is_own) if answer is not None else None
+            messages = await self._ask(counter, request, is_own=is_own)
             if messages is not None:
                 return messages
             request = await request.reread()
@@ -84,59 +82,44 @@ class TokenCounting:
             if not (speaks_it and name == api.name):
                 yield TOKEN_COUNTERS[name], False
 
-    async def _ask(self, counter: TokenCounter, request: ApiRequest) -> _Answer | None:
-        """Have an endpoint count. Return None if there is no such endpoint."""
+    async def _ask(
+        self, counter: TokenCounter, request: ApiRequest, *, is_own: bool
+    ) -> list[Message] | None:
+        """Have an endpoint count. Return what the client is sent; None if that is for another one
+        to say."""
         api = UPSTREAM_APIS[counter.api]
         prepared = await self.preparation.prepare(request, api, engaged=True)
         scope, buffered = prepared.scope, prepared.buffered
         if prepared.translated:
             body = await request.work.run(_written_body, counter, prepared.body)
             scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
-        answer = _Answer(counter)
+        answer = CapturedAnswer(MAX_ANSWER_BYTES)
         trial = endpoint_trial(self.app, prepared.model)
         try:
             async with ReceiveUntil(answer.ended, buffered) as receive_or_end:
                 await trial(scope, receive_or_end, answer.take)
-        except (EndpointMissing, UpstreamBroken):
+        except (EndpointMissing, EventTooLarge, UpstreamBroken):
             return None
-        return answer
+        return _messages_for(answer, counter, request, is_own=is_own)
 
 
-class _Answer:
-    """What an endpoint answered; its messages are kept until it is known what they say."""
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self._counter = counter
-        self._messages: list[Message] = []
-        self._body = bytearray()
-        self.ended = Flag()
-
-    async def take(self, message: Message) -> None:
-        """Take the application's next message."""
-        if message["type"] == "http.response.start":
-            message = with_header_list(message)
-        if len(self._body) <= MAX_ANSWER_BYTES:
-            self._messages.append(message)
-            self._body += message.get("body", b"")
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.ended.set()
-
-    def messages_for(self, request: ApiRequest, *, is_own: bool) -> list[Message] | None:
-        """Return what the client is sent; None if that is no count, nor an error of its own API."""
-        if not self.ended.is_set() or len(self._body) > MAX_ANSWER_BYTES:
-            return None
-        status, body = self._messages[0]["status"], bytes(self._body)
-        hides, count = hides_raw(request.route), self._counter.read(body)
-        if is_own and not hides:
-            return self._messages
-        if status < 300 and count is not None:
-            headers = _error_writer(request).id_headers([])
-            answer = {**request.api.token_count, "input_tokens": count}
-            return _counted(answer, headers)
-        if not is_own or status < 400:
-            return None
-        start, told = _error_writer(request).retell(self._messages[0], body)
-        return [start, _body_message(told)]
+def _messages_for(
+    answer: CapturedAnswer, counter: TokenCounter, request: ApiRequest, *, is_own: bool
+) -> list[Message] | None:
+    """Return what the client is sent; None if an answer is no count, nor an error of its own
+    API."""
+    if answer.start is None or not answer.ended.is_set():
+        return None
+    status, body = answer.start["status"], bytes(answer.body)
+    if is_own and not hides_raw(request.route):
+        return [answer.start, _body_message(body)]
+    if status < 300 and (count := counter.read(body)) is not None:
+        headers = _error_writer(request).id_headers([])
+        return _counted({**request.api.token_count, "input_tokens": count}, headers)
+    if not is_own or status < 400:
+        return None
+    start, told = _error_writer(request).retell(answer.start, body)
+    return [start, _body_message(told)]
 
 
 def _error_writer(request: ApiRequest) -> ErrorWriter:
@@ -150,9 +133,7 @@ def _written_body(counter: TokenCounter, body: bytes) -> bytes:
 def _counter_scope(scope: Scope, counter: TokenCounter, body: bytes) -> Scope:
     """Return the scope of a translated request, led to the endpoint that counts."""
     base = str(scope.get("root_path", "")) if counter.at_root else scope["path"]
-    length = (b"content-length", str(len(body)).encode())
-    headers = [*drop_headers(scope["headers"], FRAMING_HEADERS), length]
-    return {**scope, "path": base + counter.path, "headers": headers}
+    return scope_for_body({**scope, "path": base + counter.path}, body, FRAMING_HEADERS)
 
 
 def _counted(count: Json, headers: Iterable[Header]) -> list[Message]:
