@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Self
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -157,7 +156,8 @@ class Proxy:
     ) -> None:
         response = None
         try:
-            with client.watch():
+            async with asyncio.timeout(None) as limit:
+                client.watch(limit)
                 response = await self._call_upstream(target, scope, client)
                 _update_record(scope, status=response.status)
                 await _send_response(response, send)
@@ -169,7 +169,7 @@ class Proxy:
                 if unanswered:
                     await _send_shutdown_notice(scope, send)
             raise
-        except OSError:  # how a server reports that the client has left
+        except OSError:  # how a server reports that the client has left, and `limit` does
             if response is None and not client.disconnected:
                 raise
         except httpx.TransportError as error:
@@ -204,47 +204,8 @@ class Proxy:
             return error_response(scope, failure.status, failure.code, failure.message)
 
 
-class _Watch:
-    """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
-    where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
-
-    _task: asyncio.Task[Any] | None = None  # while it is in the context
-    _ended = _cancelled = False
-    _cancelled_before = 0
-
-    def __enter__(self) -> None:
-        if (task := asyncio.current_task()) is not None:
-            self._task, self._cancelled_before = task, task.cancelling()
-        if self._ended:
-            asyncio.get_running_loop().call_soon(self._cancel)
-
-    def end(self) -> None:
-        """End the context. If its task is running it is cancelled once it waits: the cancellation
-        would else come out of what it awaits after the context."""
-        if not self._ended and self._task is not None:
-            if self._task is asyncio.current_task():
-                asyncio.get_running_loop().call_soon(self._cancel)
-            else:
-                self._cancel()
-        self._ended = True
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._cancelled = True
-            self._task.cancel()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        """Return whether the exception is the cancellation that was asked for here, and no other
-        one besides."""
-        task, self._task = self._task, None
-        if task is None or not self._cancelled:
-            return False
-        return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
-
-
-class _ClientStream(_Watch, httpx.AsyncByteStream):
+class _ClientStream(httpx.AsyncByteStream):
     """Reads the client's `receive` after the `first` message: the request body, and the disconnect.
-    Watched, it is a context that ends once the client leaves.
 
     While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
     it is noticed that the client has left even if upstream does not read the body.
@@ -256,6 +217,7 @@ class _ClientStream(_Watch, httpx.AsyncByteStream):
         self._unread_bytes = 0
         self._more_body: bool = first.get("more_body", False)
         self._changed = Flag()  # set by each message received, and each chunk taken
+        self._limit: asyncio.Timeout  # set once it is watched
         self.watcher: asyncio.Task[None] | None = None
         self.disconnected = False
         self.body: bytes | None = None  # None if it comes piece by piece
@@ -277,12 +239,12 @@ class _ClientStream(_Watch, httpx.AsyncByteStream):
             raise StopAsyncIteration
         return self._take_chunks()
 
-    def watch(self) -> Self:
-        """Have the server tell by a call when the client leaves, if it can, and nothing of the body
-        is to come. Otherwise a task waits for that."""
+    def watch(self, limit: asyncio.Timeout) -> None:
+        """Have `limit` end once the client leaves. The server tells that by a call, if it can, and
+        nothing of the body is to come. Otherwise a task waits for it."""
+        self._limit = limit
         if self._more_body or not call_on_leave(self._receive, self._leave):
             self.watcher = asyncio.create_task(self._wait_until_it_leaves())
-        return self
 
     async def stop_watching(self) -> None:
         watcher, self.watcher = self.watcher, None
@@ -295,11 +257,15 @@ class _ClientStream(_Watch, httpx.AsyncByteStream):
                 await self._wait_for_room()
                 self._keep(await self._receive())
         finally:
-            self.end()
+            self._end()
 
     def _leave(self) -> None:
         self.disconnected = True
-        self.end()
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(RuntimeError):  # it has ended already
+            self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _wait_for_room(self) -> None:
         while self._unread_bytes >= READ_AHEAD:
