@@ -10,10 +10,11 @@ from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from abridge.apis.json import dumps
-from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api
+from abridge.apis.responses.api import RESPONSES
 from abridge.errors import RequestError
+from abridge.observability.record import new_request_id
+from abridge.pipeline.answers.error_writer import ErrorWriter
 
 MAX_HEAD = 64 << 10
 """Bytes of a request beside its body: its head, its trailers, and the framing of its chunks, beyond
@@ -72,13 +73,7 @@ def error_response(error: RequestError, target: bytes = b"") -> bytes:
     """Return a whole response with this error, after which the connection is closed. `target` is
     the request's, as far as it came."""
     path = target.partition(b"?")[0][-MAX_PATH:].decode("latin-1")
-    api = find_api(unquote(path), path)
-    write_error = error_body if api is None else api.write_error
-    body = dumps(write_error(str(error), kind=error.kind, code=error.code, status=error.status))
-    headers = [
-        b"content-type: application/json",
-        b"content-length: %d" % len(body),
-        b"connection: close",
-        *([b"retry-after: 1"] if error.status == 503 else []),
-    ]
-    return b"\r\n".join([STATUS_LINE[error.status].rstrip(), *headers, b"", body])
+    api = find_api(unquote(path), path) or RESPONSES
+    start, body = ErrorWriter(api, new_request_id()).refuse(error)
+    lines = [STATUS_LINE[start["status"]].removesuffix(b"\r\n"), *map(b": ".join, start["headers"])]
+    return b"\r\n".join([*lines, b"connection: close", b"", body])
