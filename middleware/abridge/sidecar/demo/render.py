@@ -9,6 +9,7 @@ and is restored at the end. Elsewhere, `PlainRenderer` prints lines, each with a
 from __future__ import annotations
 
 import os
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -77,10 +78,8 @@ def _wrap_lines(text: str, width: int) -> list[str]:
     ]
 
 
-PLAIN_WIDTH = 88
-"""Characters of text on a line, after the label, where no terminal is narrower."""
-
-_LABEL_WIDTH = len("question | ")
+MAX_COLUMNS = 99
+"""Characters on a line, with its label, where no terminal is narrower."""
 
 
 class PlainRenderer:
@@ -89,9 +88,8 @@ class PlainRenderer:
     def __init__(self, out: TextIO, title: str) -> None:
         self._out = out
         self._title = title
-        self._width = PLAIN_WIDTH
-        if out.isatty():
-            self._width = max(min(PLAIN_WIDTH, _terminal_size(out).columns - _LABEL_WIDTH), 1)
+        columns = shutil.get_terminal_size((MAX_COLUMNS, 0)).columns
+        self._width = max(min(columns, MAX_COLUMNS) - len("question | "), 1)
         self._printed: Counter[str] = Counter()  # characters, by label
         self._printed_parts = 0
         self._last_label = ""
@@ -131,9 +129,6 @@ class PlainRenderer:
             self._out.flush()
 
 
-SIDE_BY_SIDE_COLUMNS = 90
-"""Minimum columns for two texts side by side."""
-
 MAX_REPAINT_RATE = 20
 """Maximum repaints per second."""
 
@@ -142,15 +137,6 @@ _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no lines
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[2K", "\x1b[J"
-
-_UNKNOWN_SIZE = os.terminal_size((80, 24))
-
-
-def _terminal_size(terminal: TextIO) -> os.terminal_size:
-    """Return the columns and lines of a terminal as it is now; one may not know its own."""
-    size = os.get_terminal_size(terminal.fileno())
-    return size if size.columns and size.lines else _UNKNOWN_SIZE
-
 
 dim, bold = partial(click.style, dim=True), partial(click.style, bold=True)
 
@@ -173,39 +159,21 @@ def render_lines(
 
 
 def _render_texts(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
-    render = _render_stacked if width < SIDE_BY_SIDE_COLUMNS else _render_side_by_side
-    return render(progress, width, height)
-
-
-def _render_side_by_side(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
-    left_width = (width - 3) // 2
-    right = _summary_lines(progress.parts, width - 3 - left_width)
+    left_width = max((width - 3) // 2, 1)
+    right_width = max(width - 3 - left_width, 1)
+    right = _summary_lines(progress.parts, right_width)
     rows = len(right) if height is None else max(height - 1, 0)
     left = [
         dim(line.ljust(left_width))
         for line in _last_lines(wrap(progress.thinking, left_width), rows)
     ]
     blank = " " * left_width
+    thinking = f"thinking, {len(progress.thinking):,} characters"
+    summary = f"summary, {len(progress.parts)} part{'' if len(progress.parts) == 1 else 's'}"
     cells = zip_longest(left, _last_lines(right, rows), fillvalue=None)
     return [
-        f"{_thinking_heading(progress).ljust(left_width)} | {_summary_heading(progress)}",
+        f"{thinking[:left_width].ljust(left_width)} | {summary[:right_width]}",
         *(f"{one or blank} | {other or ''}".rstrip() for one, other in cells),
-    ]
-
-
-def _render_stacked(progress: ResponseProgress, width: int, height: int | None) -> list[str]:
-    summary = [f"| {line}".rstrip() for line in _summary_lines(progress.parts, width - 2)]
-    thinking = wrap(progress.thinking, width)
-    if height is None:
-        thinking = []
-    else:
-        summary = _last_lines(summary, max(height - 2, 0) * 2 // 3)
-        thinking = _last_lines(thinking, max(height - 2 - len(summary), 0))
-    return [
-        _thinking_heading(progress),
-        *map(dim, thinking),
-        _summary_heading(progress),
-        *summary,
     ]
 
 
@@ -216,14 +184,6 @@ def _summary_lines(parts: Sequence[DisplayedPart], width: int) -> list[str]:
         lines += map(bold, wrap(title_of(part.text) or "", width))
         lines += wrap(body_of(part.text), width)
     return lines
-
-
-def _thinking_heading(progress: ResponseProgress) -> str:
-    return f"thinking, {len(progress.thinking):,} characters"
-
-
-def _summary_heading(progress: ResponseProgress) -> str:
-    return f"summary, {len(progress.parts)} part{'' if len(progress.parts) == 1 else 's'}"
 
 
 def _last_lines(lines: Sequence[str], count: int) -> list[str]:
@@ -250,12 +210,12 @@ class ScreenRenderer:
         now = monotonic()
         if now >= self._next_paint:
             self._next_paint = now + 1 / MAX_REPAINT_RATE
-            size = _terminal_size(self._terminal)
+            size = shutil.get_terminal_size()
             self._paint(self._render(progress, size.columns, size.lines), size.lines)
 
     def finish(self, progress: ResponseProgress) -> None:
         """Print the complete response on the normal screen."""
-        width = _terminal_size(self._terminal).columns
+        width = shutil.get_terminal_size().columns
         self._write("\n".join([*self._render(progress, width), ""]))
 
     def _render(
