@@ -95,11 +95,6 @@ class UpstreamApi:
     whole_in_stream: tuple[bytes, bytes] = (b"data: ", b"\n\n")
     """What makes a stream of a whole answer, before and after it. Its reader reads that, too."""
 
-    @property
-    def names_model_in_path(self) -> bool:
-        """Return whether the model is in the path, and not in the body."""
-        return "{model}" in self.path
-
     def endpoint(self, model: str, *, stream: bool) -> str:
         """Return the path, percent-encoded, and the query for a request. Of a model's name only
         what follows the last slash goes into a path, so that no name leads anywhere else."""

@@ -662,6 +662,16 @@ class TestProbing:
         assert finding.grade == "note"
         assert finding.text.startswith("answers, but does not stream; reasoning in separate items")
 
+    async def test_each_api_is_asked_the_same_and_for_no_state(self) -> None:
+        answer = Answer(responses_stream([message_item(0, "9.9")]))
+        server = Server(models=MODELS, completions=Answer.json({}, 404), responses=answer)
+        await findings_for(server, probing=True)
+        (chat,) = server.apps["completions"].requests
+        (responses,) = server.apps["responses"].requests
+        assert chat.json["max_tokens"] == responses.json["max_output_tokens"]
+        assert chat.json["stream"] is responses.json["stream"] is True
+        assert "include" not in responses.json  # models without reasoning refuse that
+
     async def test_a_clients_key_is_used_for_upstreams_without_one(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

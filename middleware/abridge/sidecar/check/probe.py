@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import httpx
 
 from abridge.apis import sse
-from abridge.apis.api import UpstreamApi
+from abridge.apis.api import UpstreamApi, UpstreamOptions
+from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.reasoning import find_reasoning_fields
 from abridge.apis.display import Display
 from abridge.apis.effort import RequestDefaults
@@ -26,6 +27,7 @@ from abridge.core.events import (
     ResponseEnded,
     UsageReported,
 )
+from abridge.pipeline.request_translation import translate_body
 from abridge.providers.profile import ApiName, Profile
 from abridge.sidecar.check.reach import CheckTarget, Finding, describe_error, read_chunks
 from abridge.sidecar.check.refusal import ListeningTransport
@@ -39,27 +41,14 @@ MAX_TOKENS = 512
 MAX_TEXT_CHARS = 16 << 10
 """Characters of the answer in which thinking is looked for."""
 
-REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
-    "chat": lambda profile: {
-        "messages": [{"role": "user", "content": QUESTION}],
-        profile.max_tokens_field: MAX_TOKENS,
-        "stream_options": {"include_usage": True},
-    },
-    "responses": lambda _: {"input": QUESTION, "max_output_tokens": MAX_TOKENS, "store": False},
-    "messages": lambda _: {
-        "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": MAX_TOKENS,
-    },
-    "gemini": lambda _: {
-        "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
-        "generationConfig": {"maxOutputTokens": MAX_TOKENS},
-    },
-    "interactions": lambda _: {
-        "input": QUESTION,
-        "generation_config": {"max_output_tokens": MAX_TOKENS},
-        "store": False,
-    },
+REQUEST: Json = {
+    "messages": [{"role": "user", "content": QUESTION}],
+    "max_completion_tokens": MAX_TOKENS,
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "store": False,
 }
+"""What is asked, by Chat Completions' names."""
 
 OWN_ITEMS = "reasoning in separate items"
 
@@ -146,18 +135,21 @@ class Probe:
 
     async def ask(self, api: UpstreamApi) -> ProbeReport:
         """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
-        addressed = {} if api.names_model_in_path else {"model": self.model, "stream": True}
-        body = {**addressed, **REQUEST_BODIES[api.name](self.profile)}
+        options = UpstreamOptions(self.profile)
+        asked = {**REQUEST, "model": self.model}
+        translation = translate_body(asked, CHAT, api, options, lenient=True)
+        body = translation.body
+        body.pop("include", None)  # reasoning's state, which models without any refuse
         for client_api in [row for row in APIS if row.upstream is api]:
             self.defaults.fill(body, client_api, self.profile)
         self.profile.drop_rejected(body, self.model)
         result = ProbeResult(monotonic())
-        return ProbeReport(api.name, await self._send(api, body, result), result)
+        finding = await self._send(api, translation.endpoint, body, result)
+        return ProbeReport(api.name, finding, result)
 
-    async def _send(self, api: UpstreamApi, body: Json, result: ProbeResult) -> Finding:
+    async def _send(self, api: UpstreamApi, path: str, body: Json, result: ProbeResult) -> Finding:
         subject = f"{self.subject}, {api.title}"
         reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
-        path = api.endpoint(self.model, stream=True)
         listening = ListeningTransport(self.target.transport)
         target = replace(self.target, transport=listening)
         try:
