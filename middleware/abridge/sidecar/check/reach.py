@@ -78,8 +78,8 @@ class CheckTarget:
     async def send_request(
         self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[httpx.Response]:
-        """Send a GET, or a POST if there is a body, as the proxy would: a server may answer that in
-        its own way, as the demo does. Raises httpx.TransportError."""
+        """Send a GET, or a POST if there is a body, with the header that the proxy adds: the demo
+        answers such a request as a model's server alone. Raises httpx.TransportError."""
         content = None if body is None else dumps(body)
         own = {"content-type": "application/json", VIA.decode(): make_instance().decode()}
         request = httpx.Request(

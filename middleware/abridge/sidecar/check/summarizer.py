@@ -119,7 +119,7 @@ async def probe_part(
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Log nothing meanwhile: what fails is a finding, which says all that the log would."""
+    """Log nothing meanwhile: what fails is told by a finding."""
     logging.disable()
     try:
         yield
