@@ -43,8 +43,9 @@ SIZED_ELSEWHERE = {
 def makers() -> Iterator[tuple[str, int, str, ast.expr | None]]:
     """Yield each place of the package that makes a cache: file, line, maker, size."""
     for path in PACKAGE.rglob("*.py"):
-        file = path.relative_to(PACKAGE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text())):
+        file, text = path.relative_to(PACKAGE).as_posix(), path.read_text()
+        nodes = ast.walk(ast.parse(text)) if any(maker in text for maker in MAKERS) else ()
+        for node in nodes:
             if isinstance(node, ast.Call) and _name(node.func) in MAKERS:
                 yield file, node.lineno, _name(node.func), node.args[0] if node.args else None
             for decorator in getattr(node, "decorator_list", ()):

@@ -29,8 +29,11 @@ CLASSES = ("ErrorDetail", "SummarizerError")
 
 
 def _trees() -> Iterator[ast.AST]:
-    for file in Path(abridge.__file__).parent.rglob("*.py"):
-        yield from ast.walk(ast.parse(file.read_text()))
+    """Yield all that stands in files with a code or a header."""
+    texts = (file.read_text() for file in Path(abridge.__file__).parent.rglob("*.py"))
+    for text in texts:
+        if any(each in text for each in (*CLASSES, "code=", "x-abridge-")):
+            yield from ast.walk(ast.parse(text))
 
 
 def _codes(node: ast.AST) -> Iterator[ast.AST]:
