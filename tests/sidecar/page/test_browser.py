@@ -84,6 +84,14 @@ def usage_in(stream: str) -> dict[str, Any]:
     return json.loads(data[-1])["response"]["usage"]  # type: ignore[no-any-return]
 
 
+async def asked(tab: Tab, times: int) -> AsyncIterator[int]:
+    """Ask so many times; yield which it was once each is over and in the list."""
+    for number in range(times):
+        await ask_question(tab)
+        await tab.until(f"{OVER} && document.querySelectorAll('#exchanges li').length > {number}")
+        yield number
+
+
 class TestAsked:
     async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
         async with page(scripted_model(0.001)) as tab:
@@ -224,7 +232,7 @@ class TestAsked:
 
 class TestChat:
     async def test_it_says_that_raw_thinking_is_not_to_be_seen(self, page: Open) -> None:
-        async with page(scripted_model(0.0005)) as tab:
+        async with page(scripted_model(0)) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
@@ -235,7 +243,7 @@ class TestChat:
             assert (await figures(tab))["summary"] == tokens(0)
 
     async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
-        async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
+        async with page(scripted_model(0), reasoning={"expose": "both"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
@@ -255,27 +263,30 @@ class TestChat:
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
             assert "No summary was made" in await tab.text("#summary .note")
 
-    @pytest.mark.parametrize("size", [1, 7, 10_000])
-    async def test_each_title_begins_a_part_however_it_comes(self, page: Open, size: int) -> None:
+    async def test_each_title_begins_a_part_however_it_comes(self, page: Open) -> None:
         shown_text = (
             "**Odd**\n\nThey are **odd**.\n\n**Even\n* one\n\n**Sum**\n\nIt is 100.\n\n**End**"
         )
         usage = {**CHAT_USAGE, "reasoning_summary": {"total_tokens": 0, "parts": 3}}
-        deltas = [chunk({"reasoning_content": piece}) for piece in pieces(shown_text, size)]
         rest = [chunk({"content": "Hello."}), chunk({}, finish="stop"), chunk(usage=usage), DONE]
-        async with page(Model(Answer([*deltas, *rest])), reasoning={"expose": "raw"}) as tab:
+        answers = [
+            Answer([*(chunk({"reasoning_content": piece}) for piece in cut), *rest])
+            for cut in (pieces(shown_text, size) for size in (1, 7, 10_000))
+        ]
+        async with page(Model(*answers), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask_question(tab)
-            await tab.until(OVER)
-            values = "(part) => [part.querySelector('h3').textContent, part.lastChild.textContent]"
-            parts = await tab.get(
-                f"Array.from(document.querySelectorAll('#summary .part'), {values})"
-            )
-            assert [[title, body.strip()] for title, body in parts] == [
-                ["Odd", "They are **odd**.\n\n**Even\n* one"],
-                ["Sum", "It is 100."],
-                ["End", ""],
-            ]
+            async for _ in asked(tab, len(answers)):
+                values = (
+                    "(part) => [part.querySelector('h3').textContent, part.lastChild.textContent]"
+                )
+                parts = await tab.get(
+                    f"Array.from(document.querySelectorAll('#summary .part'), {values})"
+                )
+                assert [[title, body.strip()] for title, body in parts] == [
+                    ["Odd", "They are **odd**.\n\n**Even\n* one"],
+                    ["Sum", "It is 100."],
+                    ["End", ""],
+                ]
 
     async def test_a_content_may_be_a_list(self, page: Open) -> None:
         contents: list[Any] = [
@@ -348,25 +359,22 @@ class TestSeveral:
             assert await tab.get("document.querySelectorAll('#now .bars .part').length") == 2
 
 
+def both_apis() -> Model:
+    """Answer first as Responses, then as Chat Completions."""
+    output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+    return Model(Answer(responses_stream(output)), Answer(chat_stream(THOUGHT, "Hello.")))
+
+
 class TestHidden:
-    @pytest.mark.parametrize("api", ["responses", "chat"])
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_thinking_that_is_hidden_is_said_to_be(
-        self, page: Open, api: str, expose: str
-    ) -> None:
-        streams = {
-            "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
-            "chat": chat_stream(THOUGHT, "Hello."),
-        }
-        model = Model(Answer(streams[api]))
-        async with page(model, Scripted(), reasoning={"expose": expose}) as tab:
-            await tab.get(f"document.getElementById('api').value = '{api}'")
-            await ask_question(tab)
-            await tab.until(RECORDED)
-            one_place = (api, expose) == ("chat", "summary")
-            words = "has one field" if one_place else "shows them to nobody"
-            await tab.until(f"document.querySelector('#thinking').textContent.includes('{words}')")
-            assert words in await tab.text("#thinking")
+    async def test_thinking_that_is_hidden_is_said_to_be(self, page: Open, expose: str) -> None:
+        async with page(both_apis(), Scripted(), reasoning={"expose": expose}) as tab:
+            async for number in asked(tab, 2):
+                one_place = (number, expose) == (1, "summary")
+                words = "has one field" if one_place else "shows them to nobody"
+                told = f"document.querySelector('#thinking').textContent.includes('{words}')"
+                await tab.until(told)
+                await tab.get("document.getElementById('api').value = 'chat'")
 
     async def test_what_no_summary_was_due_for_was_not_held(self, page: Open) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
@@ -381,32 +389,27 @@ class TestHidden:
 
 
 class TestTold:
-    @pytest.mark.parametrize(
-        ("body", "status", "words"),
-        [
-            (
+    async def test_a_refusal_in_words(self, page: Open) -> None:
+        refusals: dict[str, tuple[Any, int]] = {
+            "too many requests (429). Reason: Not so fast.": (
                 {"error": {"message": "Not so fast"}},
                 429,
-                "too many requests (429). Reason: Not so fast.",
             ),
-            (
+            "Reason: Field required.": (
                 {"detail": [{"loc": ["body"], "msg": "Field required"}]},
                 422,
-                "Reason: Field required.",
             ),
-            (
+            "server failed (503). Reason: It is down.": (
                 [{"error": {"message": "It is down."}}],
                 503,
-                "server failed (503). Reason: It is down.",
             ),
-            ({"error": {"message": ["odd"]}}, 400, "The request was refused (400)."),
-        ],
-    )
-    async def test_a_refusal_in_words(self, page: Open, body: Any, status: int, words: str) -> None:
-        async with page(Model(Answer.json(body, status))) as tab:
-            await ask_question(tab)
-            await tab.until("!document.querySelector('#trouble').hidden")
-            assert (await tab.text("#trouble p")).endswith(words)
+            "The request was refused (400).": ({"error": {"message": ["odd"]}}, 400),
+        }
+        async with page(Model(*(Answer.json(*refusal) for refusal in refusals.values()))) as tab:
+            for words in refusals:
+                await ask_question(tab)
+                told = f"document.querySelector('#trouble p').textContent.endsWith('{words}')"
+                await tab.until(f"!document.querySelector('#trouble').hidden && {told}")
 
     @pytest.mark.parametrize("listed", [None, {"data": {}}, {"data": [None, {"name": "n"}]}])
     async def test_models_that_are_listed_in_no_known_way(self, page: Open, listed: Any) -> None:
@@ -452,39 +455,24 @@ class TestTold:
             assert "Abridge cannot be reached" in await tab.text("#trouble p")
             await tab.until("!document.querySelector('#exchanges-wrong').hidden")
 
-    @pytest.mark.parametrize(
-        ("frames", "state", "words"),
-        [
-            (responses_stream([message_item(0, "Hel")])[:-3], "failed", "The answer failed: "),
+    async def test_how_it_ended(self, page: Open) -> None:
+        said, cut = [message_item(0, "Hel")], {"reason": "max_output_tokens"}
+        error = {"code": "server_error", "message": "It fell over."}
+        ends = [
+            (responses_stream(said)[:-3], "failed", "The answer failed: "),
             (
-                responses_stream(
-                    [message_item(0, "Hel")],
-                    status="incomplete",
-                    incomplete_details={"reason": "max_output_tokens"},
-                ),
+                responses_stream(said, status="incomplete", incomplete_details=cut),
                 "incomplete",
                 "cut short",
             ),
-            (
-                responses_stream(
-                    [message_item(0, "Hel")],
-                    status="failed",
-                    error={"code": "server_error", "message": "It fell over."},
-                ),
-                "failed",
-                "It fell over.",
-            ),
+            (responses_stream(said, status="failed", error=error), "failed", "It fell over."),
             (responses_stream([call_item(0, "look", '{"at": 1}')]), "done", 'look {"at": 1}'),
-        ],
-    )
-    async def test_how_it_ended(
-        self, page: Open, frames: list[bytes], state: str, words: str
-    ) -> None:
-        async with page(Model(Answer(frames))) as tab:
-            await ask_question(tab)
-            await tab.until(OVER)
-            assert await tab.get("document.body.dataset.state") == state
-            assert words in await tab.text("#answer-box")
+        ]
+        async with page(Model(*(Answer(frames) for frames, _, _ in ends))) as tab:
+            async for number in asked(tab, len(ends)):
+                _, state, words = ends[number]
+                assert await tab.get("document.body.dataset.state") == state
+                assert words in await tab.text("#answer-box")
 
     async def test_a_chats_tool_call(self, page: Open) -> None:
         calls = [call("look", '{"at": 1}')]
@@ -496,23 +484,16 @@ class TestTold:
             await tab.until(OVER)
             assert await tab.text("#answer-notes") == 'The model calls a tool: look {"at": 1}'
 
-    @pytest.mark.parametrize("api", ["responses", "chat"])
-    async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
-        streams = {
-            "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
-            "chat": chat_stream(THOUGHT, "Hello."),
-        }
+    async def test_a_summary_that_failed(self, page: Open) -> None:
         writer = Scripted(error=ConnectionError("no"), text="")
-        async with page(Model(Answer(streams[api])), writer) as tab:
-            await tab.get(f"document.getElementById('api').value = '{api}'")
-            await ask_question(tab)
-            await tab.until(OVER)
-            assert await tab.text("#summary-failed p") == (
-                "The summary failed: The summarizer failed. The answer is the same without it."
-            )
-            assert await tab.text("#answer") == "Hello."
-            await tab.until(RECORDED)
-            assert "to nobody" not in await tab.text("#thinking")
+        async with page(both_apis(), writer) as tab:
+            async for _ in asked(tab, 2):
+                assert await tab.text("#summary-failed p") == (
+                    "The summary failed: The summarizer failed. The answer is the same without it."
+                )
+                assert await tab.text("#answer") == "Hello."
+                assert "to nobody" not in await tab.text("#thinking")
+                await tab.get("document.getElementById('api').value = 'chat'")
 
 
 TIMERS = """
@@ -580,28 +561,26 @@ class TestShown:
             await tab.until(OVER)
             assert await tab.get("document.querySelector('.part.growing')") is None
 
-    @pytest.mark.parametrize("letters", [16, 32])
-    @pytest.mark.parametrize("width", [360, 820, 1440])
-    async def test_nothing_is_wider_than_the_window(
-        self, page: Open, width: int, letters: int
-    ) -> None:
+    async def test_nothing_is_wider_than_the_window(self, page: Open) -> None:
         word = "unbreakable" * 30
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
-            await tab.size(width, 800)
-            await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
-            await ask_question(tab, word)
-            await tab.until(RECORDED)
-            assert await tab.get("document.documentElement.scrollWidth") <= width
+            for width in (360, 820, 1440):
+                await tab.size(width, 800)
+                await ask_question(tab, word)
+                await tab.until(RECORDED)
+                for letters in (16, 32):
+                    await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
+                    assert await tab.get("document.documentElement.scrollWidth") <= width
 
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:
+    async def test_every_text_stands_out_from_its_ground(self, page: Open) -> None:
         async with page(scripted_model(0)) as tab:
-            await tab.prefer(color_scheme=scheme)
             await tab.until("document.querySelector('#model').value")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
-            assert await tab.get(FAINT) == []
+            for scheme in ("light", "dark"):
+                await tab.prefer(color_scheme=scheme)
+                assert await tab.get(FAINT) == []
 
 
 FAINT = """

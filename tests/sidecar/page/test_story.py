@@ -191,7 +191,7 @@ class TestFigures:
 
     @pytest.mark.parametrize("writer", [None, Scripted(), Scripted(spent=None)])
     async def test_the_bill_and_the_list_agree(self, page: Open, writer: Scripted | None) -> None:
-        async with page(scripted_model(0.0005), writer) as tab:
+        async with page(scripted_model(0), writer) as tab:
             await tab.until("document.querySelector('#model').value")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
