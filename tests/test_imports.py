@@ -21,11 +21,31 @@ LATER = frozenset({*EXTRAS, EXTRACTS, "uvicorn", "uvloop"}) | {
 SIDECAR = "abridge.sidecar"
 WEBSOCKET_SESSION = "abridge.websocket.session"
 
+GARBAGE = "print(f'enabled={gc.isenabled()} frozen={min(1, gc.get_freeze_count())}')"
+
+MOUNT = "AbridgeMiddleware(print, Settings(server={'websockets': %s})); print(*sys.modules)"
 MODEL = (
-    "from abridge import AbridgeMiddleware, Settings; "
     "summarizer = {'kind': 'model', 'model': 'm', 'base_url': 'http://127.0.0.1:1/v1'}; "
-    "AbridgeMiddleware(print, Settings(summarizer=summarizer, summary={'on_failure': '%s'}))"
+    "AbridgeMiddleware(print, Settings(summarizer=summarizer, summary={'on_failure': '%s'})); "
+    "print(*sys.modules)"
 )
+LIBRARY = {
+    "collector": f"import gc, sys; gc.disable(); import abridge; {GARBAGE}",
+    "fails without extracts": f"from abridge import AbridgeMiddleware, Settings; {MODEL % 'omit'}",
+    "fails with extracts": MODEL % "extract",
+    "without WebSockets": MOUNT % False,
+    "with WebSockets": MOUNT % True,
+}
+"""What a process does one after the other that mounts the middleware; each step prints a line."""
+
+UPSTREAMS = "[{'base_url': 'http://127.0.0.1:1/v1'}]"
+COMMAND = {
+    "collector": f"import gc, sys; gc.freeze(); import abridge; {GARBAGE}",
+    "imported": "import abridge.sidecar.app, abridge.sidecar.cli.commands; print(*sys.modules)",
+    "serving": "import abridge.sidecar.cli.serving; from abridge import create_app, Settings; "
+    f"create_app(Settings(upstreams={UPSTREAMS})); print(*sys.modules)",
+}
+"""The same of one that serves."""
 
 
 REQUEST = """
@@ -64,66 +84,64 @@ asyncio.run(main())
 """A request whose answer gets a summary; it prints the modules that were imported meanwhile."""
 
 
-def modules_after(code: str) -> set[str]:
-    """Return the names of the modules that a new process has after it ran `code`."""
-    return words_printed(f"{code}; import sys; print(*sys.modules)")
+Printed = dict[str, set[str]]
 
 
-def words_printed(code: str) -> set[str]:
-    """Return the words that a new process prints which runs `code`."""
+def printed_by(steps: dict[str, str]) -> Printed:
+    """Return the words that a new process prints after each of its steps."""
     ran = subprocess.run(  # noqa: S603 -- fixed command
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", "\n".join(steps.values())],
         capture_output=True,
         check=True,
         text=True,
         env=environment(),
     )
-    return set(ran.stdout.split())
+    lines = ran.stdout.splitlines()
+    return {step: set(line.split()) for step, line in zip(steps, lines, strict=True)}
 
 
-def test_an_import_leaves_what_is_not_used_by_all() -> None:
-    commands = modules_after("import abridge.sidecar.app, abridge.sidecar.cli.commands")
-    assert commands & LATER == set()
+@pytest.fixture(scope="module")
+def library() -> Printed:
+    return printed_by(LIBRARY)
 
 
-@pytest.mark.parametrize("websockets", [False, True])
-def test_what_is_mounted_loads_nothing_of_the_sidecar(*, websockets: bool) -> None:
+@pytest.fixture(scope="module")
+def command() -> Printed:
+    return printed_by(COMMAND)
+
+
+def test_an_import_leaves_what_is_not_used_by_all(command: Printed) -> None:
+    assert command["imported"] & LATER == set()
+
+
+@pytest.mark.parametrize("with_or_without", ["with", "without"])
+def test_what_is_mounted_loads_nothing_of_the_sidecar(
+    library: Printed, with_or_without: str
+) -> None:
     """Nor WebSockets, unless a setting asks for them."""
-    modules = modules_after(
-        "from abridge import AbridgeMiddleware, Settings; "
-        f"AbridgeMiddleware(print, Settings(server={{'websockets': {websockets}}}))"
-    )
+    modules = library[f"{with_or_without} WebSockets"]
     assert not {name for name in modules if name.startswith(SIDECAR)}
-    assert (WEBSOCKET_SESSION in modules) is websockets
+    assert (WEBSOCKET_SESSION in modules) is (with_or_without == "with")
 
 
-def test_the_sidecar_has_all_loaded_before_any_traffic_but_no_extras() -> None:
-    upstreams = [{"base_url": "http://127.0.0.1:1/v1"}]
-    modules = modules_after(
-        "import abridge.sidecar.cli.serving; from abridge import create_app, Settings; "
-        f"create_app(Settings(upstreams={upstreams}))"
-    )
-    assert WEBSOCKET_SESSION in modules
-    assert modules & {*EXTRAS, "abridge.sidecar.check", "abridge.sidecar.demo"} == set()
+def test_the_sidecar_has_all_loaded_before_any_traffic_but_no_extras(command: Printed) -> None:
+    assert WEBSOCKET_SESSION in command["serving"]
+    others = {*EXTRAS, "abridge.sidecar.check", "abridge.sidecar.demo"}
+    assert command["serving"] & others == set()
 
 
 def test_nothing_is_imported_in_the_middle_of_traffic() -> None:
     """Streams would wait for it."""
-    assert words_printed(REQUEST) == set()
+    assert printed_by({"traffic": REQUEST}) == {"traffic": set()}
 
 
-@pytest.mark.parametrize(("on_failure", "extracts"), [("omit", False), ("extract", True)])
-def test_extracts_are_loaded_where_they_may_be_shown(on_failure: str, *, extracts: bool) -> None:
-    assert (EXTRACTS in modules_after(MODEL % on_failure)) is extracts
+def test_extracts_are_loaded_where_they_may_be_shown(library: Printed) -> None:
+    assert EXTRACTS not in library["fails without extracts"]
+    assert EXTRACTS in library["fails with extracts"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("gc.disable(); ", {"enabled=False", "frozen=0"}),
-        ("gc.freeze(); ", {"enabled=True", "frozen=1"}),
-    ],
-)
-def test_an_import_leaves_the_garbage_collector_as_it_was(before: str, after: set[str]) -> None:
-    state = "print(f'enabled={gc.isenabled()} frozen={min(1, gc.get_freeze_count())}')"
-    assert words_printed(f"import gc; {before}import abridge; {state}") == after
+def test_an_import_leaves_the_garbage_collector_as_it_was(
+    library: Printed, command: Printed
+) -> None:
+    assert library["collector"] == {"enabled=False", "frozen=0"}
+    assert command["collector"] == {"enabled=True", "frozen=1"}
