@@ -34,6 +34,11 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
     "--no-default-browser-check",
+    "--in-process-gpu",  # and all else in as few processes as it can
+    "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
+    "--enable-features=NetworkServiceInProcess2",
     "--remote-debugging-port=0",
 )
 KEYS = {
