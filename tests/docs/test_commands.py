@@ -31,7 +31,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -43,6 +42,7 @@ from typing import Any
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from abridge.config.loading import load_settings
 from abridge.errors import AbridgeError, SettingsError
@@ -154,15 +154,14 @@ def check_abridge(command: Command, arguments: list[str], folder: Path, demo: st
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         if {"--help", "--version", "-h"} & set(words):
-            run((sys.executable, "-m", "abridge", *arguments), folder)
+            run_abridge(arguments)
             return
         with parser.make_context("abridge", list(words)) as context:
             given = context.params
     if {"upstream", "config"} <= given.keys():
         check_settings(command, given, folder)
     elif parser.name in ("profiles", "demo") and not given.get("serve"):
-        printed = run((sys.executable, "-m", "abridge", *arguments), folder)
-        assert_printed(command.output, printed)
+        assert_printed(command.output, run_abridge(arguments))
 
 
 def check_settings(command: Command, given: Mapping[str, Any], folder: Path) -> None:
@@ -245,6 +244,12 @@ def is_ours(block: Block) -> bool:
     first = block.text.partition("\n")[0]
     names_a_file = re.match(r"# \S*\w\.\w", first) is not None
     return block.language == "toml" and (OUR_FILE in first or not names_a_file)
+
+
+def run_abridge(arguments: list[str]) -> str:
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
 
 
 def run(command: tuple[str, ...], folder: Path) -> str:

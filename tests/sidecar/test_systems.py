@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,7 @@ from abridge.sidecar.client_keys import file
 from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from tests.support.sidecar import environment, in_front_of
 
-WITHOUT = (
-    sys.executable,
-    "-c",
-    """
+LACKING = """
 import asyncio, os, runpy, signal, socket, sys, tempfile
 lacking = {
     os: ("fork", "fchown", "fchmod", "O_NOCTTY"),
@@ -27,18 +25,36 @@ for module, names in lacking.items():
         delattr(module, name)
 for name in ("uvloop", "fcntl", "resource", "termios", "pwd", "grp"):
     sys.modules[name] = None
+"""
+
+ONE = """
 sys.argv = sys.argv[sys.argv.index("abridge"):]
 runpy.run_module("abridge", run_name="__main__")
-""",
-)
+"""
+WITHOUT = (sys.executable, "-c", LACKING + ONE)
 """Prefix of a command that is to run without them."""
 
+SEVERAL = """
+import json
+from click.testing import CliRunner
+from abridge.sidecar.cli import main
+for words in json.loads(sys.argv[1]):
+    ran = CliRunner().invoke(main, words)
+    print(json.dumps([ran.exit_code, ran.output]))
+"""
 
-def abridge(*words: str) -> subprocess.CompletedProcess[str]:
-    command = (*WITHOUT, "-m", "abridge", *words)
-    return subprocess.run(  # noqa: S603 -- this command
-        command, check=False, capture_output=True, text=True, timeout=60, env=environment()
+
+def abridge(*commands: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Return the exit code and the output of commands that one process runs without them."""
+    ran = subprocess.run(  # noqa: S603 -- these commands
+        (sys.executable, "-c", LACKING + SEVERAL, json.dumps(commands)),
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
     )
+    return [tuple(json.loads(line)) for line in ran.stdout.splitlines()]
 
 
 async def test_it_serves_a_summary() -> None:
@@ -50,27 +66,22 @@ async def test_it_serves_a_summary() -> None:
         assert await sidecar.end() == 0
 
 
-def test_the_demo_runs() -> None:
-    shown = abridge("demo", "--fast")
-    assert shown.returncode == 0, shown.stderr
-    assert "The bill" in shown.stdout
-
-
-def test_keys_are_added_listed_and_revoked(tmp_path: Path) -> None:
+def test_commands_run_and_several_processes_are_refused_with_the_reason(tmp_path: Path) -> None:
     keys = tmp_path / "keys.jsonl"
     config = tmp_path / "abridge.toml"
     config.write_text(f'[server]\nkeys_file = "{keys.as_posix()}"\n')
     where = ("--config", str(config))
-    assert abridge("keys", "add", "alice", *where).returncode == 0
-    assert "alice" in abridge("keys", "list", *where).stdout
-    assert abridge("keys", "revoke", "alice", *where).returncode == 0
+    demo, added, listed, revoked, refused = abridge(
+        ("demo", "--fast"),
+        *(("keys", *words, *where) for words in (("add", "alice"), ("list",), ("revoke", "alice"))),
+        ("serve", "--upstream", "http://127.0.0.1:9/v1", "--workers", "2"),
+    )
+    assert [code for code, _ in (demo, added, listed, revoked)] == [0] * 4
+    assert "The bill" in demo[1]
+    assert "alice" in listed[1]
     assert not keys.read_text()
-
-
-def test_several_processes_are_refused_with_the_reason() -> None:
-    refused = abridge("serve", "--upstream", "http://127.0.0.1:9/v1", "--workers", "2")
-    assert refused.returncode == 2
-    assert "--workers: must be 1 on this system" in refused.stderr
+    assert refused[0] == 2
+    assert "--workers: must be 1 on this system" in refused[1]
 
 
 def test_a_file_is_closed_before_it_replaces_another(

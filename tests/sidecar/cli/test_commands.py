@@ -268,11 +268,6 @@ class TestCompletion:
 
     @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
     def test_each_shell_gets_a_script(self, shell: str) -> None:
-        command = [
-            sys.executable,
-            "-c",
-            "from abridge.sidecar.cli import main; main(prog_name='abridge')",
-        ]
-        environ = environment({"_ABRIDGE_COMPLETE": f"{shell}_source"})
-        output = run(command, capture_output=True, check=True, text=True, env=environ).stdout  # noqa: S603 -- fixed command
+        environ = {"_ABRIDGE_COMPLETE": f"{shell}_source"}
+        output = CliRunner().invoke(main, env=environ, prog_name="abridge").stdout
         assert f"_ABRIDGE_COMPLETE={shell}_complete" in output
