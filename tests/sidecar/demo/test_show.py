@@ -312,7 +312,7 @@ class TestTerminal:
         assert " ".join(ANSWER.split()) in " ".join(terminal.left_behind.split())
         assert max(map(len, terminal.left_behind.partition("# To try")[0].split("\n"))) <= columns
 
-    async def test_it_follows_a_window_that_is_resized(self) -> None:
+    async def test_it_follows_a_window_that_is_resized_and_ctrl_c_restores_the_screen(self) -> None:
         terminal = Terminal(120)
         async with demo(out=terminal.program) as process:
             await terminal.until("summary, 0 parts")
@@ -320,27 +320,19 @@ class TestTerminal:
             await terminal.until("summary, 1 part\n")
             terminal.resize(120)
             await terminal.until("summary, 2 parts")
-            process.kill()
-            await process.wait()
+            process.send_signal(signal.SIGINT)
+            _, errors = await soon(process.communicate())
         await terminal.end()
         widths = [max(map(len, frame.split("\n"))) for frame in terminal.frames]
         assert min(widths[5:]) <= 50 < max(widths)
+        assert terminal.screen_text.rstrip().endswith("\x1b[?25h\x1b[?1049l")
+        assert "Traceback" not in errors.decode()
 
     async def test_a_dumb_terminal_gets_lines_as_wide_as_it_is(self) -> None:
         terminal = await played(60, TERM="dumb")
         assert "\x1b" not in terminal.screen_text
         assert max(map(len, terminal.screen_text.partition("# To try")[0].split("\n"))) <= 60
         assert " ".join(texts(terminal.screen_text, "answer")).split() == ANSWER.split()
-
-    async def test_ctrl_c_restores_the_screen(self) -> None:
-        terminal = Terminal()
-        async with demo(out=terminal.program) as process:
-            await terminal.until("thinking, ")
-            process.send_signal(signal.SIGINT)
-            _, errors = await soon(process.communicate())
-        await terminal.end()
-        assert terminal.screen_text.rstrip().endswith("\x1b[?25h\x1b[?1049l")
-        assert "Traceback" not in errors.decode()
 
 
 def test_of_the_environment_only_the_origins_of_pages_count() -> None:

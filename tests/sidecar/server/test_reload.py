@@ -172,12 +172,16 @@ def upstreams(seen: Metrics) -> list[float]:
 
 
 async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_new_one(
-    file: Mounted,
+    file: Mounted, tmp_path: Path
 ) -> None:
-    two = ("--workers", "2", "--admin-port", "0")
+    """Though the settings that they began with hold no longer."""
+    two, secret = ("--workers", "2", "--admin-port", "0"), tmp_path / "key"
+    secret.write_text("key-one")
+    environ = {"UP_KEY_FILE": str(secret), "ABRIDGE_HISTORY__STORE": "none"}
     async with serve(saying("Hello."), log_level="critical") as url:
-        file.write(toml(url))
-        async with configured(file, *two, ABRIDGE_HISTORY__STORE="none") as (running, session):
+        first = toml(url).replace("name", 'api_key_env = "UP_KEY"\nname')
+        file.write(first)
+        async with configured(file, *two, **environ) as (running, session):
             workers = running.workers
             before = (await scrape(session, running.metrics)).total("settings_hash")
             file.write(toml(url, limits={"in_flight": 7}).replace('"a"', '"b"'))
@@ -195,41 +199,20 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
                 lambda seen: seen.total("reloads_total", outcome="applied") == 4,
             )
             assert running.workers == workers
+            secret.unlink()
             os.kill(workers[0], signal.SIGKILL)
             await until(lambda: workers[0] not in running.workers and len(running.workers) == 2)
+            await running.until(f"worker {workers[0]} died")
             await scrape_until(session, running.metrics, lambda seen: seen.total(limit) == 14)
-            file.write(toml(url))
+            assert await text_of(session, running.url) == "Hello."
+            secret.write_text("key-one")
+            file.write(first)
             seen = await scrape_until(
                 session,
                 running.metrics,
                 lambda seen: seen.total(limit) == 2000 and upstreams(seen) == [1, 0],
             )
             assert seen.total("settings_hash") == before != after
-            running.signal()
-            assert await running.end() == 0
-
-
-async def test_a_worker_that_dies_is_replaced_though_the_first_settings_hold_no_longer(
-    file: Mounted, tmp_path: Path
-) -> None:
-    secret = tmp_path / "key"
-    secret.write_text("key-one")
-    two = ("--workers", "2", "--admin-port", "0")
-    async with serve(saying("Hello."), log_level="critical") as url:
-        file.write(toml(url).replace("name", 'api_key_env = "UP_KEY"\nname'))
-        environ = {"UP_KEY_FILE": str(secret), "ABRIDGE_HISTORY__STORE": "none"}
-        async with configured(file, *two, **environ) as (running, session):
-            file.write(toml(url))
-            await scrape_until(
-                session,
-                running.metrics,
-                lambda seen: seen.total("reloads_total", outcome="applied") == 2,
-            )
-            secret.unlink()
-            killed = running.workers[0]
-            os.kill(killed, signal.SIGKILL)
-            await running.until(f"worker {killed} died")
-            assert await text_of(session, running.url) == "Hello."
             running.signal()
             assert await running.end() == 0
 

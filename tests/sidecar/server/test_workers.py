@@ -117,7 +117,7 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
     async with (
         in_front_of(
             thinker(),
-            *("--workers", "3", "--admin-port", "0"),
+            *TWO,
             ABRIDGE_HISTORY__STORE=redis_server.url,
             ABRIDGE_HISTORY__SEAL_KEYS_ENV="KEYS",
             KEYS=f"one:{key}",
@@ -129,14 +129,14 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
             await scrape_until(session, running.metrics, account.matches)
             killed = running.workers[0]
             os.kill(killed, signal.SIGKILL)
-            replacing = asyncio.create_task(replaced(running, killed, 3))
+            replacing = asyncio.create_task(replaced(running, killed, 2))
             while not replacing.done():
                 assert account.matches(await scrape(session, running.metrics))
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1)
             await replacing
             scraped = await scrape(session, running.metrics)
             assert account.matches(scraped)
-            assert scraped.total("workers") == 3
+            assert scraped.total("workers") == 2
 
 
 async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
@@ -160,13 +160,16 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
         assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
 
 
-async def test_a_frozen_worker_is_replaced() -> None:
+async def test_a_frozen_worker_is_replaced_and_none_outlives_the_supervisor() -> None:
     async with sidecar(*flags(2), **LONG) as running, client() as session:
         frozen, other = running.workers
         os.kill(frozen, signal.SIGSTOP)
         await replaced(running, frozen, 2)
         assert other in running.workers
         assert (await scrape(session, running.metrics)).total("workers") == 2
+        running.process.kill()
+        assert await running.end() == -signal.SIGKILL  # at the end of all that was said
+        assert running.output.count("not ready any more") == 2
 
 
 class TestProcessorUse:
@@ -205,7 +208,7 @@ async def test_on_defaults_they_say_what_is_not_shared_and_sighup_ends_none() ->
 
 
 async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None:
-    async with in_front_of(thinker(), "--workers", "3", **NOTHING_KEPT) as (running, session):
+    async with in_front_of(thinker(), "--workers", "2", **NOTHING_KEPT) as (running, session):
         account = Account(running)
         await account.send_requests(session, 12)
         await scrape_until(session, running.metrics, account.matches)
@@ -334,12 +337,6 @@ class TestEnd:
             assert running.workers == [left]
             running.signal()
             assert await running.end() == 1
-
-    async def test_they_do_not_outlive_their_supervisor(self) -> None:
-        async with sidecar(*flags(2), **LONG) as running:
-            running.process.kill()
-            assert await running.end() == -signal.SIGKILL  # at the end of all that was said
-            assert running.output.count("not ready any more") == 2
 
     async def test_one_that_dies_as_it_starts_is_replaced_too(self) -> None:
         async with sidecar(*flags(2), **LONG) as running, client() as session:
