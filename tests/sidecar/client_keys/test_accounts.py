@@ -27,6 +27,7 @@ from abridge.sidecar.client_keys.accounts import (
 )
 from abridge.sidecar.client_keys.limits import BLOCKS, LEASE, Claim, Page, Reply, settle
 from abridge.sidecar.client_keys.redis_book import RedisBook
+from tests.support.matrix import some
 from tests.support.redis_server import Server, relay
 
 DAY = 86400
@@ -505,7 +506,7 @@ steps = st.lists(
 
 
 @given(steps=steps, limit=st.integers(1, 200))
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=some(60), suppress_health_check=list(HealthCheck))
 def test_no_interleaving_lets_more_through(steps: list[tuple[int, str]], limit: int) -> None:
     """Requests stay within the limit, those at once too. Tokens do but for a block of each process
     and what requests that ran used in the end."""
@@ -547,7 +548,7 @@ moves = st.lists(
 
 
 @given(moves=moves, limit=st.integers(1, 8))
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=some(300), suppress_health_check=list(HealthCheck))
 def test_a_book_that_fails_some_lets_a_bounded_number_of_streams_through(
     moves: list[tuple[int, str]], limit: int
 ) -> None:
