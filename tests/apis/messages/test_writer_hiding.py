@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abridge.core.envelope import Envelope
+from abridge.core.envelope import UNSEALED, Envelope
 from abridge.core.plan import SummaryPlan
 from tests.apis.messages.scripts import (
     Block,
@@ -20,6 +20,7 @@ from tests.apis.messages.scripts import (
     event,
     finish_at_once,
     message,
+    redacted,
     start,
     stop,
     stream,
@@ -295,6 +296,23 @@ def test_what_is_sealed_is_what_upstream_sent() -> None:
     pipeline = messages(expose="summary", plan=PLAN, seal=seal)
     pipeline.stream(b"".join(stream([block, text("So.")])))
     assert sealed == [block]
+
+
+@pytest.mark.parametrize("limit", [1 << 22, 50])
+def test_redacted_thinking_is_sealed_whole_or_a_placeholder(limit: int) -> None:
+    sealed: list[Block] = []
+
+    def seal(envelope: Envelope) -> str:
+        sealed.extend(envelope.reasoning)
+        return "abr1.x"
+
+    pipeline = messages(expose="summary", trusts_state=False, limit=limit, seal=seal)
+    block = redacted("b3BhcXVl" * 10)
+    body = json.dumps(message([block, text("Hello.")], "end_turn")).encode()
+    shown = json.loads(pipeline.whole(body))["content"][0]
+    is_kept = limit > len(block["data"])
+    assert shown == {**block, "data": "abr1.x" if is_kept else UNSEALED}
+    assert sealed == ([block] if is_kept else [])
 
 
 def test_the_numbers_of_a_calls_input_are_told_to_the_last_digit() -> None:

@@ -318,16 +318,16 @@ class MessageContent:
     def _show_start(self, frame: bytes, event: Event) -> bytes:
         """Return the frame that starts a block: of a call with its attribution, of redacted
         thinking whose state is withheld with that sealed."""
-        part, hides_raw = event.part, self._display.hides_raw
-        is_sealed = hides_raw and part is not None and part.kind == "redacted"
-        given = part.content_block if is_sealed and isinstance(part, Block) else {}
-        if event.extra is None and "data" not in given:
+        part = event.part if isinstance(event.part, Block) else None
+        is_redacted = part is not None and part.kind == "redacted" and self._display.hides_raw
+        if event.extra is None and not is_redacted:
             return frame
         start = parse_frame(frame)
         block = as_object(start.get("content_block"))
         shown = attribute_call(block, event.extra, string(block.get("id")))
-        if "data" in given and "data" not in block:
-            shown = {**block, "data": self.sealing.sign([given])}
+        if part is not None and is_redacted and "data" not in block:
+            kept = [part.content_block] if "data" in part.content_block else None
+            shown = {**block, "data": self.sealing.sign(kept)}
         if shown == block:
             return frame
         return encode_event("content_block_start", {**start, "content_block": shown})
