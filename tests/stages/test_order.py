@@ -168,9 +168,10 @@ def test_after_an_error_nothing_that_waits_is_told(end: Event) -> None:
 
 
 def test_past_the_limit_the_open_call_keeps_nobody_waiting() -> None:
-    call, text = Part("call"), Part("text")
-    out = arranged([piece(call, "{"), said(text, "x" * 90)], Order(50, count(-1, -1)))
+    call, text, order = Part("call"), Part("text"), Order(50, count(-1, -1))
+    out = arranged([piece(call, "{"), said(text, "x" * 90)], order)
     assert told(out) == [("call", "{"), ("text", "x" * 90)]
+    assert order.cut is call
 
 
 def test_where_parts_may_alternate_only_reasoning_is_ended_and_texts_before_it() -> None:

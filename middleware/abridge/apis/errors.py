@@ -26,6 +26,10 @@ CALL_CHANGED = AnswerFault(
     "upstream_error", "Upstream ended a call with different arguments from those it had streamed."
 )
 
+CALL_CUT = AnswerFault(
+    "upstream_error", "A call was open while more came than limits.reasoning has room for."
+)
+
 SECOND_ANSWER = AnswerFault("upstream_error", "Upstream began another answer inside this one.")
 
 TURN_PAUSED = AnswerFault(

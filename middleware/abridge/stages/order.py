@@ -61,6 +61,7 @@ class Order:
         self._continued: dict[Part, Part] = {}
         """The part that goes on with one that ended before upstream ended it."""
         self._out: list[Event] = []
+        self.cut: Part | None = None  # a call that was ended though it was not whole
         self.failure: ErrorDetail | None = None
         self.faults = 0
 
@@ -129,7 +130,8 @@ class Order:
     def _queue(self, part: Part, event: Event) -> None:
         self._queued.setdefault(part, []).append(event)
         self._room_left -= held_size(event)
-        if self._room_left < 0:
+        if self._room_left < 0 and self._open is not None:
+            self.cut = self._open
             self._end_open()
 
     def _release(self) -> None:

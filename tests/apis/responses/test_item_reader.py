@@ -11,6 +11,7 @@ import pytest
 from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
+from abridge.apis.errors import CALL_CUT
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ResponsesStream, check_chat, check_responses, frames
@@ -232,6 +233,25 @@ class TestTheAnswer:
         out = [reader.read(frame(each, each["type"])) for each in (*stream[:3], *stream[4:-1])]
         assert out[3] == []
         assert sum(map(len, out)) >= len(stream) - 1
+
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    @pytest.mark.parametrize("limit", [1 << 22, 1500])
+    def test_a_call_is_whole_or_the_answer_fails(self, limit: int, expose: Exposure) -> None:
+        call, message = call_item(0, *CALLS[0]), message_item(1, TEXT * 30)
+        stream = events([call, message])
+        begun, *rest = (each for each in stream[2:-1] if each["output_index"] == 0)
+        others = [each for each in stream[2:-1] if each["output_index"] == 1]
+        seen = run(
+            [*stream[:2], begun, rest[0], *others, *rest[1:], stream[-1]],
+            limit=limit,
+            expose=expose,
+        )
+        said = [each["item"] for each in seen.events if each["type"].endswith("item.done")]
+        if limit > 1500:
+            assert said == [call, message]
+        else:
+            assert seen.response["error"]["message"] == CALL_CUT.message
+            assert said[0]["status"] == "incomplete"
 
     def test_arguments_that_a_call_is_added_with_are_not_repeated(self) -> None:
         stream = events([call_item(0, *CALLS[0])])

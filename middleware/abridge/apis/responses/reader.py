@@ -26,6 +26,7 @@ from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import (
     CALL_CHANGED,
+    CALL_CUT,
     CONNECTION_LOST,
     TEXT_CHANGED,
     UNREADABLE,
@@ -275,7 +276,8 @@ class ResponsesReader:
         events = self._missing_start(event, event_type) if self._beginning is None else []
         handler = self._HANDLERS.get(event_type)
         events += self._items.read(event) if handler is None else handler(self, event)
-        return self._select(events)
+        failure = None if self._ended else self._items.failure
+        return self._select(events) + ([] if failure is None else self.end(failure))
 
     def _read_unparsed(self, data: bytes | None, frame: bytes) -> list[Event]:
         """Read a frame of which no event was parsed.
@@ -467,6 +469,7 @@ class ItemReader:
 
     def __init__(self, output: OutputItems, texts: ShownItems | None) -> None:
         self.foreign = 0  # events that were left out, since their items cannot have them
+        self.failure: ErrorDetail | None = None  # why the answer cannot go on
         self._output = output
         self._texts = texts
         self._state = state = output.state
@@ -515,8 +518,10 @@ class ItemReader:
             item = None if part is None or part.item else self._output.get(part.number)
             if part is None or item is None or not item.is_open:
                 placed.append(event)
-            else:
-                placed += self._close(item, call_status if part.kind == "call" else "completed")
+                continue
+            if part is self._order.cut and item.type in CALL_TYPES:
+                self.failure, call_status = CALL_CUT, "incomplete"
+            placed += self._close(item, call_status if part.kind == "call" else "completed")
         return self._show(placed)
 
     def _show(self, events: list[Event]) -> list[Event]:
