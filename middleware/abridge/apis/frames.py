@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -12,17 +12,10 @@ from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.obfuscation import fill_up
 from abridge.core.conversation import Json
 
-MakeFrame: TypeAlias = Callable[[str, Json], bytes | None]
-"""Makes the frame of an event that upstream did not send; None where events carry no frames."""
-
 
 def encode_event(event_type: str, fields: Json) -> bytes:
     """Encode an event that upstream did not send."""
     return sse.encode_frame(dumps({"type": event_type, **fields}), event_type)
-
-
-def no_frame(_event_type: str, _fields: Json) -> None:
-    """Make no frame."""
 
 
 def parse_frame(frame: bytes | None) -> Json:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.frames import encode_event, parse_frame
+from abridge.apis.frames import SentEvent, encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object_text, string
 from abridge.apis.messages.shapes import show_reasoning
@@ -92,6 +92,12 @@ class MessageState:
         if text and self.room_left >= 0:
             pieces.append(text)
 
+    def frame_of(self, event: Json) -> bytes | None:
+        """Return the frame of an event: upstream's, unless the event was made or changed."""
+        if isinstance(event, SentEvent) and self.carries_frames:
+            return event.frame
+        return encode_event(string(event.get("type")), event) if self.carries_frames else None
+
     def make_state(self, block: Block, value: Any, *, signs: bool) -> ProviderState:
         """Return the event of a block's opaque state, which is kept."""
         data, withheld = string(value), is_withheld(value, self.display)
@@ -130,9 +136,9 @@ class Block(Part):
             first.frame = self._start_frame(frame)
         return [first, *self._read(self.content_block)]
 
-    def add(self, event: Json, frame: bytes | None) -> list[Event]:
+    def add(self, event: Json) -> list[Event]:
         """Take a delta. The event that is all it says carries its frame."""
-        events = self._read(event["delta"])
+        events, frame = self._read(event["delta"]), self._state.frame_of(event)
         if frame is None or any(isinstance(one, ProviderState) and one.withheld for one in events):
             return events
         if not events:
@@ -492,19 +498,15 @@ class AnswerBlocks:
         same = block is not None and not block.is_stopped and block.content_block == content_block
         return same and bool(content_block.get("id"))
 
-    def open(self, index: object, content_block: Json, frame: bytes | None) -> list[Event]:
+    def open(self, event: Json) -> list[Event]:
         """Open a block, in the place of one that is still open under its index."""
-        previous = self.find(index)
+        index, content_block = event.get("index"), event["content_block"]
+        previous, kind = self.find(index), string(content_block.get("type"))
         ending = self._close(previous) if previous is not None else []
-        return [*ending, *self.add(index, content_block).start(frame)]
-
-    def add(self, index: object, content_block: Json) -> Block:
-        kind = string(content_block.get("type"))
         make = TYPES[self._state.carries_frames].get(kind, Block)
-        block = make(content_block, index, self._state)
+        block = self._by_index[_known_index(index)] = make(content_block, index, self._state)
         self.all.append(block)
-        self._by_index[_known_index(index)] = block
-        return block
+        return [*ending, *block.start(self._state.frame_of(event))]
 
     def close_all(self) -> list[Event]:
         """Stop what is open, as the answer is over."""

@@ -26,7 +26,7 @@ from abridge.apis.errors import (
     with_error_type,
     without_message,
 )
-from abridge.apis.frames import MakeFrame, encode_event, no_frame, parse_frame, with_event_name
+from abridge.apis.frames import SentEvent, encode_event, parse_frame, with_event_name
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -130,10 +130,9 @@ class MessageStop:
     def __init__(self) -> None:
         self.reason = ""
         self.is_last_word = False  # nothing more of the answer has come since
-        self._frame: bytes | None = None
         self._event: Json = {}
 
-    def take(self, event: Json, frame: bytes | None) -> bool:
+    def take(self, event: Json) -> bool:
         """Take a `message_delta` that says why the answer stops, or one that follows it; return
         whether it was taken."""
         delta = as_object(event.get("delta"))
@@ -146,14 +145,13 @@ class MessageStop:
             usage = merge_usage(as_object(self._event.get("usage")), event.get("usage"))
             delta = {**as_object(self._event.get("delta")), **told}
             event = {**self._event, **event, "delta": delta, "usage": usage}
-            frame = frame and encode_event("message_delta", event)
-        self._event, self._frame = event, frame
+        self._event = event
         return True
 
-    def release(self) -> bytes | None:
-        """Return the frame that says so, once."""
-        frame, self._frame, self._event = self._frame, None, {}
-        return frame
+    def release(self) -> Json:
+        """Return the event that says so, once."""
+        event, self._event = self._event, {}
+        return event
 
 
 def block_type(content_block: Json) -> str:
@@ -167,10 +165,11 @@ def complete_error(event: Json, message: str) -> Json:
 
 
 def make_stop(block_types: Iterable[str], usage: Json) -> Json:
-    """Return the fields of the `message_delta` that upstream left out. Why an answer stops is told
-    by its blocks."""
+    """Return the `message_delta` that upstream left out. Why an answer stops is told by its
+    blocks."""
     reason = "tool_use" if "tool_use" in block_types else "end_turn"
     return {
+        "type": "message_delta",
         "delta": {"stop_reason": reason, "stop_sequence": None},
         "usage": {"output_tokens": 0, **usage},
     }
@@ -184,7 +183,7 @@ def parse_event(data: bytes) -> Json | None:
     return with_error_type(parse_object(data, loads_exact) or event)
 
 
-_Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
+_Handler = Callable[["MessagesReader", Json], list[Event]]
 
 
 class MessagesReader:
@@ -195,7 +194,6 @@ class MessagesReader:
 
     def __init__(self, display: Display, limit: int, *, translates: bool = False) -> None:
         self._carries_frames = not translates
-        self._make_frame: MakeFrame = no_frame if translates else encode_event
         self._hides_raw = display.hides_raw
         self._state = MessageState(display, self._carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
@@ -203,7 +201,7 @@ class MessagesReader:
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
         self._stop = MessageStop()
-        self._end_frame: bytes | None = None  # of `message_stop`
+        self._last_event: Json = {"type": "message_stop"}
         self._started = False
         self._message_id: str | None = None  # None until upstream has said it
         self._stopped = False  # upstream has sent `message_stop`
@@ -223,15 +221,11 @@ class MessagesReader:
         event = None if data is None or self._ended else parse_event(data)
         if event is None:
             return self._read_unparsed(data, frame)
-        carried = None
-        if self._rebuilder is not None:
-            event = self._rebuilder.rebuild(event)
-            if event is None:
-                return []
-            carried = self._make_frame(event["type"], event)
-        elif self._carries_frames:
-            carried = with_event_name(frame, event)
-        events = self._handle(event, carried)
+        if self._rebuilder is None:
+            event = SentEvent(event, with_event_name(frame, event))
+        elif (event := self._rebuilder.rebuild(event)) is None:
+            return []
+        events = self._handle(event)
         block = events[0].part if len(events) == 1 else None
         if event.get("type") == "content_block_delta" and isinstance(block, Block):
             self.continuation = block.continuation_of(event)
@@ -276,9 +270,9 @@ class MessagesReader:
         ]
         return MessagesHistory.record(items, joined=not self._carries_frames)
 
-    def _pass(self, frame: bytes | None) -> list[Event]:
+    def _pass(self, frame: bytes | None, part: Part | None = None) -> list[Event]:
         """Return the event of a frame that is about no block."""
-        return [Passthrough(None, frame)] if self._carries_frames else []
+        return [Passthrough(None, frame, part=part)] if self._carries_frames else []
 
     def _count_fault(self) -> list[Event]:
         self.faults += 1
@@ -310,33 +304,33 @@ class MessagesReader:
     def _read_done(self, frame: bytes) -> list[Event]:
         """Read the `[DONE]` that some gateways send here, too. It passes after the end."""
         if not self._ended:
-            return self._note_stop(self._end_frame)
+            return self._note_stop(self._last_event)
         return self._pass(sse.encode_frame(sse.DONE) if self._hides_raw else frame)
 
-    def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _handle(self, event: Json) -> list[Event]:
         handler = self._HANDLERS.get(string(event.get("type")))
         if handler is not None:
-            return handler(self, event, frame)
+            return handler(self, event)
         part = None if event.get("type") == "ping" else self._blocks.open_text
-        passed = [Passthrough(None, frame, part=part)] if self._carries_frames else []
+        passed = self._pass(self._state.frame_of(event), part)
         stop = self._release_stop()
         ending = self._blocks.close_all() if stop else []  # it may have left out their ends
         return [*ending, *stop, *passed]
 
     # Beginning
 
-    def _on_message_start(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_message_start(self, event: Json) -> list[Event]:
         """Start the answer. Another one that begins within it fails it, for its blocks would go on
         with those of the first; a start that is only repeated does not."""
         message = event.get("message")
         if event.get("type") == "message_start" and as_object(message).get("content"):
             return self._unfold(event["message"])
         if as_object(message).get("type") == "error":  # a whole answer that is an error
-            return self._on_error(as_object(message), None)
+            return self._report(as_object(message), None)
         message_id = string(as_object(message).get("id"))
         if not self._started:
             self._message_id = message_id
-            return self._start(as_object(message), frame)
+            return self._start(event)
         is_other = bool(self._blocks.all) or message_id != self._message_id
         events = self._count_fault()
         is_second = self._message_id is not None and isinstance(message, dict)
@@ -346,33 +340,34 @@ class MessagesReader:
         """Read an answer that comes whole, or is all in its start, as it is where a tool of the
         server's calls one of the client's: the call, and why it stops (Anthropic's programmatic
         tool calling, recorded by the AI SDK)."""
-        unfolded = (self._handle(e, None) for e in unfold_message(message) if not self._ended)
+        unfolded = (self._handle(event) for event in unfold_message(message) if not self._ended)
         return [event for events in unfolded for event in events]
 
-    def _start(self, message: Json, frame: bytes | None) -> list[Event]:
+    def _start(self, event: Json) -> list[Event]:
         """Start the answer. Anthropic sends no creation time."""
-        self._started = True
+        self._started, message = True, as_object(event.get("message"))
         self._usage = merge_usage(self._usage, message.get("usage"))
         message_id, model = (string(message.get(key)) for key in ("id", "model"))
         complete = complete_start(message)
-        if frame is None or complete != message:
-            frame = self._make_frame("message_start", {"message": complete})
+        if complete != message:
+            event = {"type": "message_start", "message": complete}
+        frame = self._state.frame_of(event)
         return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]
 
     def _ensure_started(self) -> list[Event]:
         """Start the answer if upstream left out `message_start`."""
-        return [] if self._started else self._start({}, None)
+        return [] if self._started else self._start({})
 
     # Blocks
 
-    def _on_block_start(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_block_start(self, event: Json) -> list[Event]:
         content_block, index = event.get("content_block"), event.get("index")
         self._stop.is_last_word = False
         if not isinstance(content_block, dict) or self._blocks.has_begun(index, content_block):
             return self._count_fault()
-        return [*self._ensure_started(), *self._blocks.open(index, content_block, frame)]
+        return [*self._ensure_started(), *self._blocks.open(event)]
 
-    def _on_block_delta(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_block_delta(self, event: Json) -> list[Event]:
         delta, block = event.get("delta"), self._blocks.find(event.get("index"))
         self._stop.is_last_word = False
         if not isinstance(delta, dict):
@@ -380,55 +375,56 @@ class MessagesReader:
         if is_lost_fragment(delta, block):
             return [*self._count_fault(), *self._fail(STRAY_ARGUMENTS)]
         if block is not None and not is_of_other_type(delta, block):
-            return block.add(event, frame)
-        return self._read_stray_delta(event, frame)
+            return block.add(event)
+        return self._read_stray_delta(event)
 
-    def _read_stray_delta(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _read_stray_delta(self, event: Json) -> list[Event]:
         """Read a delta of a block that upstream did not start, or of another type than its block:
         text begins a block of its own."""
         block_type = DELTA_BLOCK_TYPES.get(string(event["delta"].get("type")))
         if block_type is None:
             return self._count_fault()
-        start = {"index": event.get("index"), "content_block": {"type": block_type}}
-        events = self._on_block_start(start, None)
-        return [*events, *self._blocks.all[-1].add(event, frame)]
+        address = {"type": "content_block_start", "index": event.get("index")}
+        events = self._on_block_start({**address, "content_block": {"type": block_type}})
+        return [*events, *self._blocks.all[-1].add(event)]
 
-    def _on_block_stop(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_block_stop(self, event: Json) -> list[Event]:
         block = self._blocks.find(event.get("index"))
         if block is not None:
             block.is_ended = True
         if block is None or block.is_stopped:
             return self._count_fault()
-        return block.stop(frame)
+        return block.stop(self._state.frame_of(event))
 
     # End
 
-    def _on_message_delta(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_message_delta(self, event: Json) -> list[Event]:
         self._usage = merge_usage(self._usage, event.get("usage"))
         usage = as_object(event.get("usage"))
         if usage.get("output_tokens") is None:  # SDKs read it
             known = self._usage.get("output_tokens") or 0
             event = {**event, "usage": {**usage, "output_tokens": known}}
-            frame = frame and encode_event("message_delta", event)
-        if self._stop.take(event, frame or self._make_frame("message_delta", event)):
+        if self._stop.take(event):
             return self._ensure_started()
-        if not self._carries_frames:
-            return []
-        return [*self._ensure_started(), self._report_usage(frame)]
+        reported = self._report_usage(event)
+        return [*self._ensure_started(), *reported] if reported else []
 
     def _release_stop(self) -> list[Event]:
-        frame = self._stop.release()
-        return [] if frame is None else [self._report_usage(frame)]
+        return self._report_usage(self._stop.release())
 
-    def _report_usage(self, frame: bytes | None) -> Event:
-        return UsageReported(None, frame, read_usage(self._usage) or Tokens())
+    def _report_usage(self, event: Json) -> list[Event]:
+        """Report the usage so far in the frame of an event, if there is one."""
+        if not (event and self._carries_frames):
+            return []
+        usage = read_usage(self._usage) or Tokens()
+        return [UsageReported(None, self._state.frame_of(event), usage)]
 
-    def _on_message_stop(self, _event: Json, frame: bytes | None) -> list[Event]:
-        return self._count_fault() if self._stopped else self._note_stop(frame)
+    def _on_message_stop(self, event: Json) -> list[Event]:
+        return self._count_fault() if self._stopped else self._note_stop(event)
 
-    def _note_stop(self, frame: bytes | None) -> list[Event]:
+    def _note_stop(self, event: Json) -> list[Event]:
         """End the answer, unless why it stops is still to come: some say so afterwards."""
-        self._stopped, self._end_frame = True, frame
+        self._stopped, self._last_event = True, event
         return self.end() if self._stop.reason or self._failure is not None else []
 
     def _complete(self) -> list[Event]:
@@ -438,11 +434,11 @@ class MessagesReader:
         self._ended = True
         events = self._finish(self._stop.reason)
         events += self._release_stop()
-        if self._carries_frames and not self._stop.reason:
+        if not self._stop.reason:
             stop = make_stop([block.type for block in self._blocks.all], self._usage)
-            events.append(self._report_usage(self._make_frame("message_delta", stop)))
-        frame = self._end_frame or self._make_frame("message_stop", {})
-        usage, error = read_usage(self._usage), self._failure
+            events += self._report_usage(stop)
+        frame, error = self._state.frame_of(self._last_event), self._failure
+        usage = read_usage(self._usage)
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
     def _explain_end(self) -> bool:
@@ -471,7 +467,11 @@ class MessagesReader:
         ended = ResponseEnded(None, None, ok=False, usage=usage, error=self._failure or error)
         return [*self._blocks.break_off(), ended]
 
-    def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
+    def _on_error(self, event: Json) -> list[Event]:
+        return self._report(event, self._state.frame_of(event))
+
+    def _report(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Report an error, in its frame if there is one."""
         if self._failure is not None:
             return self._count_fault()
         self._failure = self._read_error(event)

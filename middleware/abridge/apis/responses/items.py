@@ -326,7 +326,7 @@ class ResponseState:
 
     def frame_of(self, event: Json) -> bytes | None:
         """Return the frame of an event: upstream's, unless the event was repaired."""
-        if isinstance(event, SentEvent):
+        if isinstance(event, SentEvent) and self.carries_frames:
             return event.frame
         return self.make_frame(string(event.get("type")), event)
 

@@ -205,8 +205,7 @@ class ResponsesReader:
                 return []
             event = rebuilt
         elif event is sent:
-            named = with_event_name(frame, sent) if self._state.carries_frames else None
-            event = SentEvent(sent, named)
+            event = SentEvent(sent, with_event_name(frame, sent))
         events = self._read_event(event)
         if len(events) == 1:
             self.continuation = self._items.continuation_of(event, events[0])
