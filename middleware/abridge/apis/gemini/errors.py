@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from abridge.apis.api import ApiError
 from abridge.apis.json import string
 from abridge.core.conversation import Json
 
-ERROR_STATUSES = {
-    "INVALID_ARGUMENT": ("invalid_request_error", None),
-    "FAILED_PRECONDITION": ("invalid_request_error", "failed_precondition"),
-    "OUT_OF_RANGE": ("invalid_request_error", "out_of_range"),
-    "UNAUTHENTICATED": ("invalid_request_error", "invalid_api_key"),
-    "PERMISSION_DENIED": ("invalid_request_error", "permission_denied"),
-    "NOT_FOUND": ("invalid_request_error", "not_found"),
-    "RESOURCE_EXHAUSTED": ("rate_limit_error", "rate_limit_exceeded"),
+ErrorCodes: TypeAlias = Mapping[str, tuple[str, str | None]]
+"""OpenAI's error type and code for a word of Google's. Any other is the server's fault, and stays
+the code."""
+
+ERROR_STATUSES: ErrorCodes = {
+    "invalid_argument": ("invalid_request_error", None),
+    "failed_precondition": ("invalid_request_error", "failed_precondition"),
+    "out_of_range": ("invalid_request_error", "out_of_range"),
+    "unauthenticated": ("invalid_request_error", "invalid_api_key"),
+    "permission_denied": ("invalid_request_error", "permission_denied"),
+    "not_found": ("invalid_request_error", "not_found"),
+    "resource_exhausted": ("rate_limit_error", "rate_limit_exceeded"),
 }
-"""OpenAI's error type and code for a status of Google's (google.rpc.Code). Any other is the
-server's fault, and keeps its name as the code."""
+"""By the status (google.rpc.Code), in small letters."""
 
 
-def read_error(body: Json) -> ApiError | None:
+def read_error(body: Json, codes: ErrorCodes = ERROR_STATUSES) -> ApiError | None:
     """Read an error body, `{"error": {"code", "message", "status"}}`; return None if it is not one.
 
-    The code is the HTTP status, a number.
+    The code is the HTTP status, a number, unless there is no status: then it is a word, or an
+    address that ends with one.
     """
     error = body.get("error")
     if not isinstance(error, dict):
         return None
-    status = string(error.get("status"))
-    kind, code = ERROR_STATUSES.get(status, ("server_error", status.lower() or None))
-    return ApiError(string(error.get("message")), kind, code=code)
+    code = (string(error.get("status")) or string(error.get("code"))).rpartition("/")[2].lower()
+    kind, known = codes.get(code, ("server_error", code or None))
+    return ApiError(string(error.get("message")), kind, code=known)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abridge.apis.api import ApiError
-from abridge.apis.gemini.errors import ERROR_STATUSES
-from abridge.apis.json import string
-from abridge.core.conversation import Json
+from functools import partial
 
-CODES = {
-    **{status.lower(): known for status, known in ERROR_STATUSES.items()},
+from abridge.apis.gemini import errors
+from abridge.apis.gemini.errors import ERROR_STATUSES, ErrorCodes
+
+CODES: ErrorCodes = {
+    **ERROR_STATUSES,  # of Google's front
     **dict.fromkeys(("invalid_request", "bad_request"), ("invalid_request_error", None)),
-    **dict.fromkeys(("authentication", "unauthorized"), ERROR_STATUSES["UNAUTHENTICATED"]),
-    "forbidden": ERROR_STATUSES["PERMISSION_DENIED"],
+    **dict.fromkeys(("authentication", "unauthorized"), ERROR_STATUSES["unauthenticated"]),
+    "forbidden": ERROR_STATUSES["permission_denied"],
     **dict.fromkeys(
-        ("rate_limit_exceeded", "too_many_requests"), ERROR_STATUSES["RESOURCE_EXHAUSTED"]
+        ("rate_limit_exceeded", "too_many_requests"), ERROR_STATUSES["resource_exhausted"]
     ),
     **{
         code: ("invalid_request_error", code)
@@ -23,19 +23,6 @@ CODES = {
         )
     },
 }
-"""OpenAI's error type and code for a code (ai.google.dev: gemini-api/docs/api-errors). Any other is
-the server's fault, and stays the code."""
+"""Beside statuses, the API's own codes (ai.google.dev: gemini-api/docs/api-errors)."""
 
-
-def read_error(body: Json) -> ApiError | None:
-    """Read an error body, `{"error": {"code", "message"}}`; return None if it is not one.
-
-    The code may be an address that ends with it. Errors of Google's front have a `status`, as those
-    of generateContent, and a number as code.
-    """
-    error = body.get("error")
-    if not isinstance(error, dict):
-        return None
-    code = (string(error.get("status")) or string(error.get("code"))).rpartition("/")[2].lower()
-    kind, known = CODES.get(code, ("server_error", code or None))
-    return ApiError(string(error.get("message")), kind, code=known)
+read_error = partial(errors.read_error, codes=CODES)
