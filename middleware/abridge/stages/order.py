@@ -89,8 +89,7 @@ class Order:
         """Return what waits and the end of what is open: no more of it will come."""
         self._out = self.release_all()
         self._end_open()
-        out, self._out = self._out, []
-        return out
+        return self.release_all()
 
     def release_all(self) -> list[Event]:
         """Return what waits: no more of the open call will come."""
@@ -123,9 +122,8 @@ class Order:
 
     def _is_held(self) -> bool:
         """Return whether a call is open that is not whole."""
-        if self._arguments is None or self._beside:
-            return False
-        return not self._arguments.are_whole()
+        arguments = None if self._beside else self._arguments
+        return arguments is not None and not arguments.are_whole()
 
     def _queue(self, part: Part, event: Event) -> None:
         self._queued.setdefault(part, []).append(event)

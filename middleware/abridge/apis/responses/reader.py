@@ -657,10 +657,7 @@ class ItemReader:
 
     def _read_reasoning(self, item: OutputItem, event: Json) -> list[Event]:
         """Read an event of a reasoning item's content."""
-        kind = content_kind_of(event, "reasoning")
-        if kind is None:
-            return self._read_other_reasoning(event)
-        events = item.contents.read(event, kind) if item.is_open else None
+        events = item.contents.read(event, REASONING) if item.is_open else None
         return self._output.count_fault() if events is None else events
 
     def _read_other_reasoning(self, event: Json) -> list[Event]:
