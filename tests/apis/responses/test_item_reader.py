@@ -162,6 +162,20 @@ class TestTheAnswer:
             " so.",
         ]
 
+    @pytest.mark.parametrize("final", [True, False])
+    def test_messages_without_beginning_and_end_are_told_apart_by_index(self, final: bool) -> None:  # noqa: FBT001
+        items = [message_item(number, f"{TEXT} {number}") for number in range(2)]
+        deltas = [each for each in events(items) if each["type"] == "response.output_text.delta"]
+        ends = events(items if final else [])[-1:]
+        seen = run([*events([])[:2], *deltas, *ends])
+        assert [item.text for item in seen.items.values()] == [f"{TEXT} 0", f"{TEXT} 1"]
+
+    def test_ids_that_change_under_one_index_are_of_one_message(self) -> None:
+        stream = [each for each in events([message_item(0, TEXT)]) if "item" not in each]
+        for number, each in enumerate(stream):
+            each.update({"item_id": f"msg_{number}"} if "item_id" in each else {})
+        assert [item.text for item in run(stream).items.values()] == [TEXT]
+
     def test_reasonings_that_alternate_behind_an_open_call_come_whole(self) -> None:
         thoughts = [reasoning_item(1, "First this. Then that."), reasoning_item(2, THOUGHT)]
         items = [call_item(0, *CALLS[0]), *thoughts]

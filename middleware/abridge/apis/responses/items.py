@@ -880,6 +880,7 @@ class OutputItem:
         self.type = string(added.get("type"))
         self.is_reasoning = is_reasoning(added)
         self.is_open = True
+        self.is_announced = True  # upstream has sent its beginning or its end
         self.is_closed_early = False  # closed because another item began
         kind = PART_KINDS.get(self.type, "call")
         self.part = Part(kind, output_index, free_text=self.type != "function_call")
@@ -1098,13 +1099,15 @@ class OutputItems:
     def find(self, event: Json) -> OutputItem | None:
         """Find the item that an event names by id or index.
 
-        An unknown id is the open answer's, if the content fits it.
+        An unknown id is the open answer's, if the content fits it; where no beginnings are sent,
+        an unknown index is another item's.
         """
         item = self._addresses.find(event.get("item_id"), event.get("output_index"))
         answer = self.open_answer
         if item is not None or answer is None:
             return item
-        if content_kind_of(event, answer.type) is None:
+        is_another = not answer.is_announced and isinstance(event.get("output_index"), int)
+        if is_another or content_kind_of(event, answer.type) is None:
             return None
         self._addresses.add(answer, event.get("item_id"))  # upstream's current id of it
         return answer

@@ -729,7 +729,9 @@ class ItemReader:
             if kind is None or not event_text(event, kind):
                 return None
             added: Json = {"id": event.get("item_id"), "type": "message", "role": "assistant"}
-            return self._output.add(added, event.get("output_index"))
+            item = self._output.add(added, event.get("output_index"))
+            item.is_announced = False
+            return item
         if item.is_closed_early and EVENT_STAGES.get(string(event.get("type"))) == "delta":
             kind = content_kind_of(event, item.type)
             if kind is not None and kind.is_part:
