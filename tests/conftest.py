@@ -41,6 +41,9 @@ if sys.dont_write_bytecode:  # then workers, and what they start, share a folder
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
     atexit.register(shutil.rmtree, bytecode, ignore_errors=True)
 
+os.environ.setdefault("SSL_CERT_FILE", str(Path(__file__).with_name("http") / "localhost.pem"))
+# as each client of an HTTP library reads all roots, for some 50 ms
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as in a background job, and children inherit it

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from ssl import create_default_context
 from tempfile import TemporaryDirectory
 
 import httpx
@@ -167,7 +168,8 @@ def _words(process: int) -> bytes:
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client that opens a connection a request, so that any worker may answer."""
     limits = httpx.Limits(max_keepalive_connections=0)
-    async with httpx.AsyncClient(trust_env=False, timeout=HANG, limits=limits) as one:
+    tls = create_default_context()  # the library's own reads all roots
+    async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=HANG, limits=limits) as one:
         yield one
 
 
