@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Recording:
     def name(self) -> str:
         return self.path.name
 
-    @property
+    @cached_property
     def data(self) -> bytes:
         return self.path.read_bytes()
 
@@ -47,7 +48,7 @@ class Recording:
     def streamed(self) -> bool:
         return self.path.suffix == ".sse"
 
-    @property
+    @cached_property
     def api(self) -> str | None:
         """`chat`, `responses`, `messages`, `gemini`, or None for one of another API."""
         named = self.name.partition("-")[0]

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import product
+from functools import cache
+from itertools import count, product
 from typing import Any
 
 import pytest
+from starlette.types import ASGIApp
 
 from tests.end_to_end.recordings.meant import TOLD_OTHERWISE, may_be_missing
 from tests.end_to_end.recordings.recordings import Recording, all_recordings, bodies_of
@@ -34,20 +36,31 @@ WAYS = {
     "hidden": ("auto", "none"),
 }
 """Whether the client asks for a summary, and what is shown."""
+MODELS = count()
+"""One for each replay: what is learned of a model's answers holds for its next ones."""
+
+
+@cache
+def staged(api: str, expose: str) -> tuple[ASGIApp, Upstream]:
+    """Return an application that many recordings are replayed with, and its upstream."""
+    upstream = Upstream()
+    app = build_app(
+        "sidecar",
+        upstream,
+        writer=Scripted(),
+        upstreams=[{"api": api, "base_url": f"{ORIGIN}/v1"}],
+        reasoning={"expose": expose},
+    )
+    return app, upstream
 
 
 async def replay(recording: Recording, client: str, way: str) -> Call:
     summary, expose = WAYS[way]
-    played = Answer([recording.data], headers={"content-type": recording.content_type})
-    app = build_app(
-        "sidecar",
-        Upstream(played),
-        writer=Scripted(),
-        upstreams=[{"api": recording.api, "base_url": f"{ORIGIN}/v1"}],
-        reasoning={"expose": expose},
-    )
+    app, upstream = staged(str(recording.api), expose)
+    upstream.answers = [Answer([recording.data], headers={"content-type": recording.content_type})]
     wish = {"thinking": {"type": "adaptive"}} if client == "messages" and summary else {}
-    body = request_body(client, stream=recording.streamed, summary=summary, **wish)
+    model = f"thinker-{next(MODELS)}"
+    body = request_body(client, model=model, stream=recording.streamed, summary=summary, **wish)
     return await call(app, PATHS[client], body, {"x-abridge-usage": "separate"})
 
 

@@ -24,6 +24,7 @@ from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.matrix import each_in_turn
 from tests.support.messages_checker import CHECKS, check_message, check_messages
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI, needs_recordings
@@ -36,10 +37,10 @@ RECORDED = recordings("chat", "responses", "messages")
 EACH = pytest.mark.parametrize("recording", RECORDED, ids=lambda recording: recording.name)
 BRIDGED = [
     pytest.param(recording, client, id=f"{client} <- {recording.name}")
-    for recording in RECORDED
-    for client in PATHS
-    if client != recording.api
+    for number, recording in enumerate(RECORDED)
+    for client in each_in_turn([api for api in PATHS if api != recording.api], number, 2)
 ]
+"""Each with one of the other clients, which take turns; with `--matrix` with both."""
 SUMMARY = "**Adding up**\n\nI add the numbers."
 ENDS = {
     "chat": (("stop", "length"), ("tool_calls",)),
