@@ -398,8 +398,8 @@ async def test_errors_come_in_the_clients_shape(
 @pytest.mark.matrix(1)
 @EACH
 async def test_a_long_stream_stays_whole(client_api: str, api: str) -> None:
-    """Ten thousand characters of reasoning, and as many of an answer."""
-    text = thinking(10_000)
+    """Five thousand characters of reasoning, and as many of an answer."""
+    text = thinking(5_000)
     upstream = Upstream(turn(api, text, thought=text))
     async with connect(upstream, entry={"api": api}) as client:
         if client_api == "chat":

@@ -27,7 +27,7 @@ from tests.support.upstream import Answer, Upstream
 
 MIB = 1 << 20
 LONG = "It is so. " * (MIB // 10)
-THOUGHT = thinking(200_000)
+THOUGHT = thinking(100_000)
 STATE = "c3RhdGU=" * 40_000
 """Opaque state of some 300 KB, or an image."""
 SUMMARY = "**Adding up**\n\nI add the numbers."
@@ -129,7 +129,7 @@ async def test_a_whole_answer_keeps_its_summary(client: str, api: str, on_failur
 async def test_a_stream_of_which_more_waits_than_is_held_keeps_every_part(
     client: str, api: str, on_failure: str
 ) -> None:
-    text, thought = "It is so. " * 5_000, thinking(20_000)
+    text, thought = "It is so. " * 2_500, thinking(10_000)
     writer = Scripted(gate=asyncio.Event())
     answer = await ask(
         client,

@@ -11,7 +11,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from tests.support.hiding import ANSWER, THINKING, samples, spoken
 
-SIZE = 100_000
+SIZE = 50_000
 LIMIT = 1 << 22
 PROFILES_TRIED = ("auto", "vllm", "openai", "deepseek", "openrouter")
 PIECES = (7, 4096, SIZE * 2)

@@ -21,7 +21,7 @@ from tests.support.upstream import Answer, Upstream
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ASKING: dict[str, Any] = {"model": "m", "messages": [], "input": "Hi"}
-ITEMS, VALUES = 2_500, 6_000
+ITEMS, VALUES = 1_250, 6_000
 """So many that to read them at once takes more than `MANY_CALLS`."""
 
 
