@@ -19,6 +19,7 @@ from tests.end_to_end.chat_ways import ROLE, SECRET, STOP, THOUGHT
 from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.deployments import settings_for
+from tests.support.matrix import each_in_turn
 from tests.support.servers import Peer, chunk, listen
 from tests.support.streams import chunk as chat_chunk
 from tests.support.streams import completion
@@ -179,7 +180,7 @@ WIRE: dict[str, bytes] = {
 
 
 async def ask_for_all(client: str, expose: str, *, stream: bool) -> dict[str, Call]:
-    """Try all answers with one application, on a connection each."""
+    """Try the answers whose turn it is with one application, on a connection each."""
     sent = {"answer": b""}
 
     async def play(peer: Peer) -> None:
@@ -194,7 +195,7 @@ async def ask_for_all(client: str, expose: str, *, stream: bool) -> dict[str, Ca
         )
         app = create_app(settings, summarizer=Scripted("Said."), registry=CollectorRegistry())
         received = {}
-        for name, sent["answer"] in WIRE.items():
+        for name, sent["answer"] in each_in_turn(WIRE.items(), [*PATHS].index(client) + stream, 2):
             received[name] = await call(app, PATHS[client], request_body(client, stream=stream))
     return received
 
@@ -217,4 +218,4 @@ async def test_no_answer_leads_out(client: str, *, stream: bool) -> None:
 @STREAMED
 async def test_most_lead_out_where_nothing_is_hidden(*, stream: bool) -> None:
     received = await ask_for_all("chat", "both", stream=stream)
-    assert sum(map(says_it, received.values())) > 0.7 * len(WIRE)
+    assert sum(map(says_it, received.values())) > 0.7 * len(received)

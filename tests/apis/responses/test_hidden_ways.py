@@ -709,8 +709,8 @@ def check_way(name: str, *, many: bool) -> None:
     number = [*TABLE].index(name)
     third = ALL[number % 3 :: 3]  # each profile is tried with a third of the ways
     for turn, (expose, profile) in enumerate(third if many else FEW, number):
-        # the other clients, whose writers get what this one's reader read, take turns
-        others = CHECKS[1:] if many else CHECKS[1 + turn % 2 :][:1]
+        # of the other clients, whose writers get what this one's reader read, one tries it once
+        others = CHECKS[1:] if many else CHECKS[1 + number % 2 :][: turn % len(FEW) == 0]
         for api, upstream, check in (CHECKS[0], *others):
             new_pipeline = partial(
                 Pipeline, api, expose, profile=PROFILES[profile], upstream=upstream
