@@ -309,6 +309,13 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_integer(value: Any) -> int | None:
+    """Return a number without a fraction, which a server may write as `1.0`, as Java's Gson does;
+    None for any other value."""
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole else None
+
+
 _is_object = dict.__instancecheck__
 """Tells what is a `dict` as `isinstance` does, in a filter that takes no call of Python's."""
 

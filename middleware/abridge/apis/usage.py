@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.apis.json import as_object
+from abridge.apis.json import as_integer, as_object
 from abridge.core.conversation import Json
 from abridge.core.usage import SummaryShare, Tokens
 
@@ -139,5 +139,5 @@ def _reported(figures: Json) -> Json:
 
 def as_count(value: Any) -> int | None:
     """Return `value` if it is a possible count; some servers report -1 for an unknown one."""
-    countable = isinstance(value, int) and not isinstance(value, bool)
-    return value if countable and 0 <= value < MAX_COUNT else None
+    count = None if isinstance(value, bool) else as_integer(value)
+    return count if count is not None and 0 <= count < MAX_COUNT else None

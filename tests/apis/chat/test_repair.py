@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -201,6 +203,36 @@ def test_repaired_fragments_of_calls_that_alternate_stay_apart() -> None:
         assert [(call["index"], call["function"]["arguments"]) for call in calls] == [
             *zip([0, 1] * 3, "abcdef", strict=True)
         ]
+
+
+class TestIntegersWithAPoint:
+    """Some servers write `1.0`, as Java's Gson does."""
+
+    @pytest.mark.parametrize("expose", ["both", "summary", "none"])
+    @pytest.mark.parametrize("number", [int, float])
+    def test_choices_and_calls_stay_apart(
+        self, number: Callable[[int], Any], expose: Exposure
+    ) -> None:
+        begun = [chunk({"content": "<think>"}, index=number(1))]
+        begun += [chunk({"content": text}, index=number(0)) for text in ("So.", "</think>", "Yes.")]
+        fragments = [call("look", '{"a"', 0), call("read", '{"b"', 1)]
+        fragments += [{"index": index, "function": {"arguments": ": 1}"}} for index in (0, 1)]
+        calls = [{**fragment, "index": number(fragment["index"])} for fragment in fragments]
+        begun += [chunk({"tool_calls": [fragment]}, index=number(1)) for fragment in calls]
+        ends = [chunk({}, index=number(index), finish="stop") for index in (0, 1)]
+        seen = check_chat(chat(expose=expose).stream(b"".join([*begun, *ends, DONE])))
+        said = [each["arguments"] for each in seen.choices[1].calls.values()]
+        assert said == ['{"a": 1}', '{"b": 1}']
+        assert not seen.choices[0].calls
+        assert {type(each["index"]) for one in seen.chunks for each in one["choices"]} == {int}
+
+    @pytest.mark.parametrize("number", [int, float])
+    def test_the_totals_of_usage_grow(self, number: Callable[[int], Any]) -> None:
+        usage = {"prompt_tokens": number(11), "completion_tokens": number(70)}
+        stream = chat_stream(THOUGHT, TEXT, usage=usage)
+        seen = check_chat(chat(expose="summary").stream(b"".join(stream)))
+        assert seen.usage is not None
+        assert (seen.usage["prompt_tokens"], seen.usage["completion_tokens"]) == (21, 75)
 
 
 class TestAFrameThatSaysNothing:

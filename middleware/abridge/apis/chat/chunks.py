@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
-from abridge.apis.json import as_object, dumps, objects, string
+from abridge.apis.json import as_integer, as_object, dumps, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.apis.protocols import Keep
 from abridge.apis.usage import as_count
@@ -168,12 +168,10 @@ class CallNumbers:
         self._next = 0
 
     def find(self, index: Any, identity: str, name: str) -> int:
-        if isinstance(index, int):
-            number = index
-        elif identity or name or self._last < 0:
-            number = self._by_id.get(identity, self._next)
-        else:
-            number = self._last
+        number = as_integer(index)
+        if number is None:
+            is_named = identity or name or self._last < 0
+            number = self._by_id.get(identity, self._next) if is_named else self._last
         self._last, self._next = number, max(self._next, number + 1)
         if identity:
             self._by_id[identity] = number

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, nested_value, objects, string
+from abridge.apis.json import as_integer, as_object, nested_value, objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
@@ -147,8 +147,7 @@ def get_delta(choice: Json) -> Json:
 
 def get_index(choice: Json) -> int:
     """Return the index of a choice, which some servers leave out."""
-    index = choice.get("index")
-    return index if isinstance(index, int) else 0
+    return as_integer(choice.get("index")) or 0
 
 
 def extract_reasoning(message: Json) -> Json:
