@@ -673,6 +673,23 @@ class TestAnswers:
         answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
         assert (answer.status, answer.data) == (200, body)
 
+    @pytest.mark.parametrize("kind", ["text/plain; charset=utf-8", "text/html", ""])
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_json_of_another_type_is_rewritten(self, kind: str, expose: str) -> None:
+        untyped = Answer(WHOLE.steps, headers={"content-type": kind} if kind else {})
+        app = wrap(Upstream(untyped), Scripted(), reasoning={"expose": expose})
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert answer.json["choices"][0]["message"]["reasoning"].startswith("**Adding up**")
+        assert answer.headers["content-type"] == "application/json"
+
+    @pytest.mark.parametrize("body", [b"<html>", b"[]", b"So {}."])
+    async def test_what_is_not_json_is_refused_where_reasoning_is_hidden(self, body: bytes) -> None:
+        upstream = Upstream(Answer([body], headers={"content-type": "text/plain"}))
+        app = wrap(upstream, Scripted(), reasoning={"expose": "summary"})
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert answer.status == 502
+        assert body not in answer.data
+
     @pytest.mark.parametrize("coding", ["gzip", "deflate"])
     async def test_an_answer_that_comes_encoded_is_decoded(self, coding: str) -> None:
         squeeze = zlib.compressobj(wbits=31 if coding == "gzip" else 15)

@@ -24,6 +24,8 @@ SLICE = 16 << 10  # bytes inflated at once: what follows a gzip member is copied
 
 EVENT_STREAM = b"text/event-stream"
 
+JSON = b"application/json"
+
 TRAILERS = "http.response.trailers"
 
 BYPASSING_EXTENSIONS = ("http.response.pathsend", "http.response.zerocopysend", TRAILERS)
@@ -175,6 +177,16 @@ def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 def media_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Return what a body is, in small letters and without parameters."""
     return get_header(headers, b"content-type").split(b";")[0].strip().lower()
+
+
+def is_json_by_type(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    kind = media_type(headers)
+    return kind == JSON or kind.endswith(b"+json")
+
+
+def with_type(headers: list[tuple[bytes, bytes]], kind: bytes) -> list[tuple[bytes, bytes]]:
+    """Return headers that give a body another type."""
+    return [*drop_headers(headers, (b"content-type",)), (b"content-type", kind)]
 
 
 def drop_headers(
@@ -371,7 +383,7 @@ def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:
     """Return the start message of a JSON response made by Abridge."""
     described = [
-        (b"content-type", b"application/json"),
+        (b"content-type", JSON),
         (b"content-length", str(len(body)).encode()),
         *headers,
     ]

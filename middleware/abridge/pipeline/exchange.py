@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from abridge.apis.json import begins_object
 from abridge.apis.sse import begins_stream
 from abridge.core.events import AnswerFault, ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
@@ -23,6 +24,7 @@ from abridge.http.asgi import (
     EVENT_STREAM,
     can_decode,
     decoder_for,
+    is_json_by_type,
     media_type,
     without_trailers,
 )
@@ -187,15 +189,17 @@ class Exchange:
             raise
 
     def _begin_answer(self, start: Message, *, is_last: bool) -> Answer | None:
-        """Begin the answer once it is known whether it is a stream: by its type, or its first bytes
-        where that says otherwise."""
+        """Begin the answer once it is known whether it is a stream or JSON: by its type, or its
+        first bytes where that says otherwise."""
         is_typed = media_type(start["headers"]) == EVENT_STREAM
         is_stream = is_typed or begins_stream(self._unread)
         if is_stream is None and not is_last:
             return None
+        is_json = is_json_by_type(start["headers"]) or begins_object(self._unread)
         self._unread = b""
         promised = self._early_head is not None and self._early_head.promises_stream
-        answer = _choose_answer(start, self._context, is_stream=bool(is_stream), promised=promised)
+        read = StreamAnswer if is_stream else UnfoldedAnswer if promised else WholeAnswer
+        answer = _choose_answer(start, self._context, read if is_stream or is_json else None)
         self._recorder.record.stream = isinstance(answer, StreamAnswer)
         if not self._is_alone:
             self._client.keep_alive = answer.keep_alive
@@ -325,21 +329,18 @@ class _RequestTasks(asyncio.TaskGroup):
 
 
 def _choose_answer(
-    start: Message, context: AnswerContext, *, is_stream: bool, promised: bool
+    start: Message, context: AnswerContext, read: type[StreamAnswer | WholeAnswer] | None
 ) -> Answer:
-    """Return the answer for this `http.response.start`; `promised` if the client was promised a
-    stream.
+    """Return the answer for this `http.response.start`; `read` is what reads a success, None if it
+    is neither a stream nor JSON.
 
     What is not read may carry reasoning all the same. For a client of another API a redirect would
     lead to an endpoint that it does not speak, and no content means nothing.
     """
     headers, status, plan = start["headers"], start["status"], context.plan
-    content_type = media_type(headers)
-    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
     is_success = 200 <= status < 300 and status != 204
-    if is_success and (is_stream or is_json) and can_decode(headers):
-        answer = StreamAnswer if is_stream else UnfoldedAnswer if promised else WholeAnswer
-        return answer(start, context, decoder_for(headers, plan.event_limit))
+    if is_success and read is not None and can_decode(headers):
+        return read(start, context, decoder_for(headers, plan.event_limit))
     if not plan.hide_unread:
         return PassedAnswer(start, context.client)
     if status >= 400:

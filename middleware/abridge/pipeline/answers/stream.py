@@ -17,7 +17,7 @@ from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
-from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers, media_type
+from abridge.http.asgi import BODY_HEADERS, EVENT_STREAM, drop_headers, media_type, with_type
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.work import FEW_THINGS, Work, in_turns
 
@@ -65,8 +65,7 @@ class StreamAnswer(Answer):
         self._status = SummaryStatus() if context.plan.tells_status else None
         headers = drop_headers(start["headers"], BODY_HEADERS)
         if media_type(headers) != EVENT_STREAM:
-            headers = drop_headers(headers, (b"content-type",))
-            headers.append((b"content-type", EVENT_STREAM))
+            headers = with_type(headers, EVENT_STREAM)
         headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
         self._client.on_leave = self._leave

@@ -12,7 +12,7 @@ from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.language import REASONING
-from abridge.http.asgi import BODY_HEADERS, drop_headers
+from abridge.http.asgi import BODY_HEADERS, JSON, drop_headers, is_json_by_type, with_type
 from abridge.observability.recorder import summary_source
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer
@@ -70,6 +70,7 @@ class WholeAnswer(Answer):
             self._client.close()
             return
         headers = drop_headers(self._start["headers"], BODY_HEADERS)
+        headers = headers if is_json_by_type(headers) else with_type(headers, JSON)
         headers = [
             *headers,
             *self._plan.errors.id_headers(headers),
