@@ -55,6 +55,8 @@ MAX_DEPTH = 250
 
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
+_DIGITS = re.compile(r"[0-9]{1,19}")
+
 _INTEGERS = re.compile(rb"(?<=[\[,])(?:\s*+-?\d++\s*+,){16,}")
 
 _MIN_INTEGER, _MAX_INTEGER, _MAX_DIGITS = -(1 << 63), (1 << 64) - 1, 20  # what orjson writes
@@ -310,8 +312,10 @@ def string(value: Any) -> str:
 
 
 def as_integer(value: Any) -> int | None:
-    """Return a number without a fraction, which a server may write as `1.0`, as Java's Gson does;
-    None for any other value."""
+    """Return an integer, which a server may write as `1.0`, as Java's Gson does, or as `"1"`, as
+    protobuf does with 64 bits; None for any other value."""
+    if isinstance(value, str):
+        return int(value) if _DIGITS.fullmatch(value) else None
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if is_whole else None
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from abridge.apis.decoding import is_readable
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, dumps, loads_exact, objects, string
+from abridge.apis.json import as_integer, as_object, dumps, loads_exact, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount, HiddenKind
@@ -156,7 +156,8 @@ def json_value(value: Any, drops: DropCount) -> Any:
 
 def number(value: Any, drops: DropCount) -> Any:
     """A number, or true or false."""
-    return value if value is None or isinstance(value, int | float) else drops.drop(value)
+    is_number = isinstance(value, int | float) or as_integer(value) is not None
+    return value if is_number or value is None else drops.drop(value)
 
 
 _NAME = re.compile(rf"[!-~]{{0,{MAX_NAME}}}")

@@ -42,7 +42,7 @@ def test_an_annotation_may_be_flat_and_name_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [(0, 0), (5, 2), (-1, 3), ("1", "2"), (None, 3), (1, None)], ids=str
+    "place", [(0, 0), (5, 2), (-1, 3), ("one", "two"), (None, 3), (1, None)], ids=str
 )
 def test_a_passage_that_is_none_is_not_invented(place: tuple[Any, Any]) -> None:
     turn = whole({"content": "It rains.", "annotations": [annotation(*place)]})

@@ -205,11 +205,11 @@ def test_repaired_fragments_of_calls_that_alternate_stay_apart() -> None:
         ]
 
 
-class TestIntegersWithAPoint:
-    """Some servers write `1.0`, as Java's Gson does."""
+class TestIntegersInOtherSpellings:
+    """Java's Gson writes `1.0`, and protobuf `"1"` if the type has 64 bits."""
 
     @pytest.mark.parametrize("expose", ["both", "summary", "none"])
-    @pytest.mark.parametrize("number", [int, float])
+    @pytest.mark.parametrize("number", [int, float, str])
     def test_choices_and_calls_stay_apart(
         self, number: Callable[[int], Any], expose: Exposure
     ) -> None:
@@ -226,7 +226,7 @@ class TestIntegersWithAPoint:
         assert not seen.choices[0].calls
         assert {type(each["index"]) for one in seen.chunks for each in one["choices"]} == {int}
 
-    @pytest.mark.parametrize("number", [int, float])
+    @pytest.mark.parametrize("number", [int, float, str])
     def test_the_totals_of_usage_grow(self, number: Callable[[int], Any]) -> None:
         usage = {"prompt_tokens": number(11), "completion_tokens": number(70)}
         stream = chat_stream(THOUGHT, TEXT, usage=usage)
