@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
 import pytest
 
+from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.frames import encode_event
 from tests.apis.messages.scripts import (
@@ -22,9 +24,10 @@ from tests.apis.messages.scripts import (
     thinking,
     tool_use,
 )
+from tests.support.checker import check_chat
 from tests.support.checker import frames as frames_of
 from tests.support.messages_checker import MessagesStream, check_messages
-from tests.support.pipeline import messages
+from tests.support.pipeline import messages, translating
 from tests.support.streams import DONE, frame
 
 THOUGHT = "I think about it."
@@ -146,6 +149,27 @@ class TestOrder:
         answer = said(begin(), *starts, *fragments, stop(0), stop(1), *end())
         assert shape(answer) == [("tool_use", {"a": 1}), ("tool_use", {"b": 2})]
         assert [call["id"] for call in answer.calls] == ["toolu_0", "toolu_1"]
+
+    @pytest.mark.parametrize("expose", ["both", "summary"])
+    @pytest.mark.parametrize("number", [int, float, str])
+    def test_blocks_are_told_apart_however_their_index_is_spelled(
+        self, number: Callable[[int], Any], expose: Exposure
+    ) -> None:
+        begun = [start(number(0), text("")), start(number(1), LOOK), start(number(2), LOOK)]
+        pieces = [
+            frame
+            for piece in ('{"a"', ": 1}")
+            for frame in (
+                delta(number(1), "input_json", partial_json=piece),
+                delta(number(0), "text", text="So. "),
+                delta(number(2), "input_json", partial_json=piece),
+            )
+        ]
+        sent = [begin(), *begun, *pieces, *(stop(number(index)) for index in range(3)), *end()]
+        seen = check_chat(translating("messages", CHAT, expose=expose).stream(b"".join(sent)))
+        (choice,) = seen.choices.values()
+        assert choice.text == "So. So. "
+        assert [each["arguments"] for each in choice.calls.values()] == ['{"a": 1}'] * 2
 
     def test_a_call_without_arguments_and_stop_holds_up_the_rest_until_the_end(self) -> None:
         answer = said(begin(), start(0, LOOK), start(1, text("")), TEXT, *end())

@@ -15,7 +15,15 @@ from typing import Any
 from abridge.apis.display import Display
 from abridge.apis.frames import SentEvent, encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
-from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object_text, string
+from abridge.apis.json import (
+    as_integer,
+    as_object,
+    dumps,
+    loads_exact,
+    objects,
+    parse_object_text,
+    string,
+)
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
@@ -489,7 +497,7 @@ class AnswerBlocks:
 
     def find(self, index: object) -> Block | None:
         """Return the block that began last under an index."""
-        block = self._by_index.get(_known_index(index))
+        block = self._by_index.get(as_integer(index))
         return None if block is None or block.is_void else block
 
     def has_begun(self, index: object, content_block: Json) -> bool:
@@ -504,7 +512,7 @@ class AnswerBlocks:
         previous, kind = self.find(index), string(content_block.get("type"))
         ending = self._close(previous) if previous is not None else []
         make = TYPES[self._state.carries_frames].get(kind, Block)
-        block = self._by_index[_known_index(index)] = make(content_block, index, self._state)
+        block = self._by_index[as_integer(index)] = make(content_block, index, self._state)
         self.all.append(block)
         return [*ending, *block.start(self._state.frame_of(event))]
 
@@ -519,11 +527,6 @@ class AnswerBlocks:
 
     def _close(self, block: Block) -> list[Event]:
         return [] if block.is_stopped else block.stop(None)
-
-
-def _known_index(index: object) -> int | None:
-    """Return an index under which a block can be found."""
-    return index if isinstance(index, int) else None
 
 
 def is_of_other_type(delta: Json, block: Block) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from abridge.apis import errors
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_integer, as_object, string
 from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.shapes import (
     PADDING,
@@ -260,8 +260,7 @@ class MessagesRebuilder:
     def _find_type(self, event: Json) -> str:
         """Return the type of the block that an event is about, for which its index stands from its
         start on; "" for an unknown one."""
-        index = event["index"] if isinstance(event.get("index"), int) else None
-        types = self._types
+        index, types = as_integer(event.get("index")), self._types
         if event["type"] == "content_block_start":
             types[None] = _type_of(as_object(event.get("content_block")))
             if len(types) <= MAX_INDEXES:
