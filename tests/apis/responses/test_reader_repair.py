@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -311,6 +312,29 @@ class TestIds:
             del item["id"]
         shown = [item["summary"] for item in final_output(stream) if item["type"] == "reasoning"]
         assert [[part["text"] for part in summary] for summary in shown] == SUMMARIES
+
+    @pytest.mark.parametrize("expose", ["both", "summary"])
+    @pytest.mark.parametrize("number", [int, float, str])
+    def test_items_that_alternate_are_told_apart_however_their_index_is_spelled(
+        self, number: Callable[[int], Any], expose: str
+    ) -> None:
+        items = [call_item(index, "f", '{"a": 1}') for index in (0, 1)]
+        begun = [
+            {"type": "function_call", "name": "f", "call_id": item["call_id"]} for item in items
+        ]
+        told = [
+            *({"type": "response.output_item.added", "item": item} for item in begun),
+            *(
+                {"type": "response.function_call_arguments.delta", "delta": piece}
+                for piece in ('{"a"', '{"a"', ": 1}", ": 1}")
+            ),
+        ]
+        placed = [{**event, "output_index": number(place % 2)} for place, event in enumerate(told)]
+        end = {"type": "response.completed", "response": response(items)}
+        _, seen = run([CREATED, *placed, end], expose=expose)
+        assert [item.arguments for item in seen.items.values()] == ['{"a": 1}'] * 2
+        indexes = [event["output_index"] for event in seen.events if "output_index" in event]
+        assert {*map(type, indexes)} == {int}
 
 
 def reasoning(*inside: Event, item: Event, added: Event | None = None) -> list[Event]:

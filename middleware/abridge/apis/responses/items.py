@@ -175,6 +175,8 @@ _STAGES = {**EVENT_STAGES, **SUMMARY_STAGES}
 ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
 """Fields that say which part an event is about."""
 
+INDEX_FIELDS = ("output_index", "content_index", "summary_index")
+
 _FORMAL_FIELDS = frozenset({"type", "sequence_number", *ADDRESS_FIELDS, *PADDING_FIELDS})
 """Fields that tell no more of a part than that an event is about it."""
 

@@ -40,6 +40,7 @@ from abridge.apis.frames import (
 )
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import (
+    as_integer,
     as_object,
     begins_object,
     dumps,
@@ -65,6 +66,7 @@ from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
     CONTENT_PART_DONE,
     EVENT_STAGES,
+    INDEX_FIELDS,
     ITEM_ADDED,
     ITEM_DONE,
     REASONING,
@@ -260,9 +262,11 @@ class ResponsesReader:
     # Events
 
     def _renamed(self, event: Json) -> Json:
-        """Return the event under its type of today, and raw reasoning that is called a summary
-        as reasoning."""
+        """Return the event under its type of today, its indexes as integers, and raw reasoning
+        that is called a summary as reasoning."""
         event = with_error_type(event)
+        if odd := [name for name in INDEX_FIELDS if isinstance(event.get(name), float | str)]:
+            event = {**event, **{name: as_integer(event[name]) for name in odd}}
         event_type = string(event.get("type"))
         if event_type in EARLY_EVENT_TYPES:
             event = {**event, "type": EARLY_EVENT_TYPES[event_type]}
