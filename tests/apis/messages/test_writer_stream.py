@@ -142,14 +142,25 @@ def test_the_summarizers_usage_is_added_to_the_last() -> None:
     assert usage["input_tokens"] == 11 + usage["reasoning_summary"]["input_tokens"]
 
 
-def test_an_input_that_only_the_start_told_grows_as_well() -> None:
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ({}, 11),
+        ({"input_tokens": None, "cache_read_input_tokens": None}, 11),
+        ({"input_tokens": 0}, 0),
+    ],
+)
+def test_an_input_that_only_the_start_told_grows_as_well(told: dict[str, Any], known: int) -> None:
     frames = [
         *stream([thinking(THOUGHT), text("So.")])[:-3],
-        event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 70}),
+        event(
+            "message_delta", delta={"stop_reason": "end_turn"}, usage={**told, "output_tokens": 70}
+        ),
         event("message_stop"),
     ]
     usage = shown(frames).usage
-    assert usage["input_tokens"] == 11 + usage["reasoning_summary"]["input_tokens"]
+    assert usage["input_tokens"] == known + usage["reasoning_summary"]["input_tokens"]
+    assert usage.keys() >= told.keys()
 
 
 class TestUnknown:

@@ -32,7 +32,7 @@ from abridge.apis.messages.tools import (
     upstream_call_id,
     wrap_invalid,
 )
-from abridge.apis.messages.usage import add_share, write_usage
+from abridge.apis.messages.usage import add_share, merge_usage, write_usage
 from abridge.apis.openai import CallIds, MintId, mint_id
 from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
@@ -744,7 +744,8 @@ class MessagesWriter:
 
     def _note_start(self, event: ResponseStarted) -> bytes:
         message = as_object(parse_frame(event.frame).get("message"))
-        self._first_usage = as_object(message.get("usage"))
+        usage = as_object(message.get("usage"))
+        self._first_usage = {name: usage[name] for name in usage if name == "input_tokens"}
         return event.frame or b""
 
     def _show_error(self, event: ErrorReported) -> bytes:
@@ -759,8 +760,7 @@ class MessagesWriter:
             return event.frame
         told = parse_frame(event.frame)
         usage = as_object(told.get("usage"))
-        if "input_tokens" in self._first_usage:
-            usage = {"input_tokens": self._first_usage["input_tokens"], **usage}
+        usage = {**usage, **merge_usage(self._first_usage, usage)}
         told["usage"] = add_share(usage, event.share, merged=self._display.merge_usage)
         return encode_event("message_delta", told)
 
