@@ -43,6 +43,9 @@ OPENED_BLOB_BYTES = 16 << 20
 OPENED_BLOB_SECONDS = 600
 """How long an opened blob is used again, in seconds: then it is opened anew."""
 
+GLOBS = 256
+"""Groups of globs of models, which only settings change: the pattern of each."""
+
 INSTRUCTIONS = 16
 """Instructions to summarizer models, which only settings change: the word sequences of each."""
 

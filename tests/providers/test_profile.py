@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from abridge.providers.catalog import PROFILES
-from abridge.providers.profile import Profile
+from abridge.providers.profile import Profile, matches_any
 
 
 @pytest.mark.parametrize(
@@ -156,3 +157,17 @@ def test_models_reason_in_summaries_if_each_does() -> None:
     assert reasons(["anthropic/claude-opus-4", "google/gemini-2.5-pro"])
     assert not reasons(["anthropic/claude-opus-4", "deepseek/deepseek-r1"])
     assert not reasons([])
+
+
+@pytest.mark.parametrize(
+    ("globs", "matches"),
+    [
+        ((), False),
+        (("gpt-4*", "gpt-5"), True),
+        (("gpt", "*-5x"), False),
+        (["[a-g]pt-?"], True),
+        (("GPT-5",), False),
+    ],
+)
+def test_a_model_matches_if_one_of_the_globs_does(globs: Sequence[str], *, matches: bool) -> None:
+    assert matches_any("gpt-5", globs) is matches

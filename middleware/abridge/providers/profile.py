@@ -6,13 +6,15 @@ the code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from abridge.caches import is_short
+from abridge.caches import GLOBS, is_short
 from abridge.core.conversation import Json
 
 
@@ -303,9 +305,14 @@ def nested_field(path: str, value: Any) -> Json:
     return {key: nested_field(inner, value) if inner else value}
 
 
-def matches_any(model: str, globs: Iterable[str]) -> bool:
+def matches_any(model: str, globs: Sequence[str]) -> bool:
     """Return whether one of `globs` matches a model."""
-    return any(fnmatchcase(model, glob) for glob in globs)
+    return _pattern_of(tuple(globs)).match(model) is not None
+
+
+@lru_cache(GLOBS)
+def _pattern_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs)) or "(?!)")
 
 
 def _drop_field(body: Json, path: list[str]) -> bool:
