@@ -109,33 +109,31 @@ class RequestPreparation:
         body = request.take_body()
         draft = RequestDraft(body, request.scope, sent=frozenset(body))
         try:
-            draft = await self._take(TRANSLATED if context.translates else SAME_API, draft, context)
+            await self._take(TRANSLATED if context.translates else SAME_API, draft, context)
             return await context.work.run(_finish, draft, context)
         except RecursionError:
             raise RequestError(TOO_DEEP, code="invalid_json") from None
         finally:
             record = Record.get(request.scope)
-            record.history_changes = list(draft.history_changes)
+            record.history_changes = draft.history_changes
             record.dropped_request_fields = draft.dropped_fields
 
     async def resolve(self, request: ApiRequest, upstream: UpstreamApi) -> RequestDraft:
         """Return a request with its whole conversation in the body. Raises RequestError."""
         context = self._context(request, upstream, REASONING, engaged=True, summary_due=False)
         draft = RequestDraft(request.take_body(), request.scope)
-        return await self._take(RESOLVING, draft, context)
+        await self._take(RESOLVING, draft, context)
+        return draft
 
-    async def _take(
-        self, steps: Sequence[Step], draft: RequestDraft, context: StepContext
-    ) -> RequestDraft:
+    async def _take(self, steps: Sequence[Step], draft: RequestDraft, context: StepContext) -> None:
         request = context.request
         try:
             for step in steps:
-                draft = await step(draft, context)
+                await step(draft, context)
         except RequestError as error:
             if error.code == DAMAGED_CODE:
                 self.metrics_sink.count_refused_envelope(request.api, request.scope)
             raise draft.references.renumber_error(error) from None
-        return draft
 
     def _context(
         self,

@@ -3,8 +3,8 @@
 `SAME_API` holds for an upstream that speaks the client's API: what the client wrote is changed as
 little as possible. `TRANSLATED` holds for any other.
 
-Each step takes a draft and returns the next one. It may edit the draft's body in place, and changes
-nothing else: what a step finds is in the draft, what it looks up in the context.
+Each step edits the draft, and nothing else: what it finds is in the draft, what it looks up in the
+context.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ ENVELOPE = re.compile(b'"' + re.escape(ENVELOPE_PREFIX.encode()))
 """The beginning of an envelope in a body."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class RequestDraft:
     """A request, as far as the steps have brought it."""
 
@@ -79,12 +79,11 @@ class RequestDraft:
     references: ResolvedReferences = NO_REFERENCES
     echo: RequestEcho | None = None  # what a translated answer repeats of the request
     stripped: HistoryChanges | None = None  # changes made to the history before its translation
-    history_changes: tuple[HistoryChanges, ...] = ()
+    history_changes: list[HistoryChanges] = field(default_factory=list)
     dropped_fields: int = 0
     summary_language: str | None = None  # a tag; None: the reasoning's own
-    renamed: Mapping[str, str] = field(
-        default_factory=dict
-    )  # clients' names of models, by upstream's
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Clients' names of models, by upstream's."""
     lowered: LoweredEffort = NOTHING_LOWERED
     hides_usage: bool = False  # which was not asked for by the client
 
@@ -139,16 +138,16 @@ class StepContext:
         )
 
 
-Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
+Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[None]]
 
 
-async def use_upstreams_names(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def use_upstreams_names(draft: RequestDraft, context: StepContext) -> None:
     """Give the models that the request names upstream's names."""
-    renamed = rename_models(draft.body, context.request.route.renames)
-    return replace(draft, renamed=renamed, changed=True) if renamed else draft
+    draft.renamed = rename_models(draft.body, context.request.route.renames)
+    draft.changed |= bool(draft.renamed)
 
 
-async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> None:
     """Refuse what would, or might, have upstream hand out an object of an account that all clients
     share.
 
@@ -156,13 +155,13 @@ async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> Re
     """
     settings, work = context.settings, context.work
     if not settings.shares_key:
-        return draft
+        return
     if not await work.run(may_name_objects, context.request.decoded):
-        return draft
+        return
     has_responses = context.request.api.upstream.stores_responses  # whose they are is checked later
     references = find_object_references(draft.body, checks_responses=has_responses)
     await work.run(_refuse_closed_objects, references, shared_paths(settings))
-    return replace(draft, changed=True)
+    draft.changed = True
 
 
 def _refuse_closed_objects(references: Iterable[ObjectReference], paths: OpenPaths) -> None:
@@ -179,20 +178,20 @@ def _refuse_closed_objects(references: Iterable[ObjectReference], paths: OpenPat
             )
 
 
-async def resolve_references(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def resolve_references(draft: RequestDraft, context: StepContext) -> None:
     """Put stored items in the place of references to them and to the previous response."""
     memory = context.turn_memory
     repository = ResponseRepository.for_tenant(
         memory.route_memory, memory.owner.tags if memory.owner is not None else None
     )
     if not context.request.api.upstream.stores_responses:
-        return draft
+        return
     resolves_all = context.translates or context.profile.forgets_responses
     if repository is None:
         has_store = memory.route_memory.store is not None
         refuse_unstored(draft.body, resolves_all=resolves_all, has_store=has_store)
         if resolves_all:
-            return draft
+            return
     resolver = ReferenceResolver(
         repository,
         context.settings.name,
@@ -202,19 +201,19 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     )
     references = await resolver.resolve(draft.body, context.admit, context.work)
     check_item_count(draft.body, context.request.api.conversation_field, context.limits.items)
-    changed = draft.changed or references.substituted
-    return replace(draft, references=references, changed=changed)
+    draft.references = references
+    draft.changed |= references.substituted
 
 
-async def open_compactions(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def open_compactions(draft: RequestDraft, context: StepContext) -> None:
     """Put what a compaction of Abridge's holds in the place of what it stands for."""
     api, memory = context.request.api, context.turn_memory
     form = api.compaction
     if form is None or not await context.work.run(context.may_have_envelopes, draft):
-        return draft
+        return
     found = await context.work.run(form.find, draft.body)
     if found is None:
-        return draft
+        return
     tags = memory.owner.tags if memory.owner is not None else None
     compactions = Compactions.for_tenant(memory.route_memory, tags)
     compaction = await compactions.open(found.blob, found.param, form.unreadable_code)
@@ -223,64 +222,64 @@ async def open_compactions(draft: RequestDraft, context: StepContext) -> Request
     await context.admit(list(map(packed, compaction.items)))
     items = await context.work.run(from_items, compaction.items, api)
     sources = await context.work.run(form.replace, draft.body, found, items)
-    return replace(draft, changed=True, references=draft.references.moved(sources))
+    draft.changed, draft.references = True, draft.references.moved(sources)
 
 
-async def choose_summary_language(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def choose_summary_language(draft: RequestDraft, context: StepContext) -> None:
     """Choose the language of the summary: the one that was named, or the last user message's."""
     language: str | None = context.summary_language
     if language == REASONING:
-        return draft
+        return
     if language == AUTO:
         field = context.request.api.conversation_field
         language = await context.work.run(
             lambda: detect_language(last_user_text(draft.body, field))
         )
-    return replace(draft, summary_language=language)
+    draft.summary_language = language
 
 
-async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> None:
     """Drop what might have upstream write hidden reasoning where it is not looked for.
 
     The body is encoded anew in any case: one that names a field twice may be read in two ways.
     """
     if not context.hides_raw:
-        return draft
+        return
     drops = DropCount()
     shape = context.request.api.request_shape
-    body = await context.work.run(rebuild, draft.body, shape, drops)
-    dropped = draft.dropped_fields + drops.count
-    return replace(draft, body=body, changed=True, dropped_fields=dropped)
+    draft.body = await context.work.run(rebuild, draft.body, shape, drops)
+    draft.dropped_fields += drops.count
+    draft.changed = True
 
 
-async def drop_switches(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_switches(draft: RequestDraft, context: StepContext) -> None:
     """Drop what may have upstream write hidden reasoning into the text without its closing tag, but
     where nothing of it is there, or upstream's settings switch thinking off themselves."""
     settings, reasoning = context.settings, context.request.route.reasoning
     is_parsed = context.profile.parses_text or not reasoning.hold_text
     if not context.hides_raw or is_parsed or "none" in (settings.effort, settings.effort_max):
-        return draft
+        return
     drops = DropCount()
-    body = drop_thinking_switches(draft.body, context.profile, drops)
-    return replace(draft, body=body, dropped_fields=draft.dropped_fields + drops.count)
+    draft.body = drop_thinking_switches(draft.body, context.profile, drops)
+    draft.dropped_fields += drops.count
 
 
-async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> None:
     """Drop the reasoning of turns with opaque state of a provider other than upstream's, which
     would refuse it."""
     if context.request.drops_state != "foreign_state":
-        return draft
+        return
     is_sent = not context.translates
     read_history = context.request.api.history
-    return await _drop_reasoning(draft, context, read_history, has_opaque_state, is_sent=is_sent)
+    await _drop_reasoning(draft, context, read_history, has_opaque_state, is_sent=is_sent)
 
 
-async def drop_refused_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_refused_state(draft: RequestDraft, context: StepContext) -> None:
     """Drop all reasoning of earlier turns: upstream has refused the opaque state in it, or what it
     writes is not to quote it."""
     if context.request.drops_state not in ("refused_state", "compacted"):
-        return draft
-    return await _drop_reasoning(draft, context, context.upstream.history, lambda _: True)
+        return
+    await _drop_reasoning(draft, context, context.upstream.history, lambda _: True)
 
 
 async def _drop_reasoning(
@@ -290,21 +289,18 @@ async def _drop_reasoning(
     drops: Callable[[Turn], bool],
     *,
     is_sent: bool = True,
-) -> RequestDraft:
+) -> None:
     history = await context.work.run(read_history, draft.body)
     changes = HistoryChanges()
     changes.dropped[context.request.drops_state] = sum(
         history.drop_reasoning(turn) for turn in history.turns if drops(turn)
     )
-    return replace(
-        draft,
-        body=history.sent_body() if is_sent else history.body(),
-        changed=True,
-        history_changes=(*draft.history_changes, changes),
-    )
+    draft.body = history.sent_body() if is_sent else history.body()
+    draft.changed = True
+    draft.history_changes.append(changes)
 
 
-async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def rewrite_history(draft: RequestDraft, context: StepContext) -> None:
     """Take out of the history what Abridge added, and put back the reasoning it replaced."""
     memory, api, work = context.turn_memory, context.request.api, context.work
     holds_anything = memory.route_memory.holds_anything()
@@ -316,66 +312,61 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
             context.profile,
             may_have_envelopes=partial(context.may_have_envelopes, draft),
         )
-        draft = replace(draft, history_changes=(*draft.history_changes, changes))
-        return draft if body is None else replace(draft, body=body, changed=True)
-    if context.engaged and (memory.can_remember or memory.can_seal):
+        draft.history_changes.append(changes)
+        draft.changed |= body is not None
+        draft.body = body or draft.body
+    elif context.engaged and (memory.can_remember or memory.can_seal):
         await work.run(lambda: memory.note_history(api.history(draft.body)))
-    return draft
 
 
-async def rewrite_summary_request(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def rewrite_summary_request(draft: RequestDraft, context: StepContext) -> None:
     """Leave of the request for a summary what upstream knows: nothing where it does not know the
     field, or would answer it with raw reasoning under that name."""
     knows_style = context.request.api.has_summary_field and not context.profile.summary_is_raw
-    changed = rewrite_body(draft.body, keep_style=knows_style)
-    return replace(draft, changed=True) if changed else draft
+    draft.changed |= rewrite_body(draft.body, keep_style=knows_style)
 
 
-async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def fill_defaults(draft: RequestDraft, context: StepContext) -> None:
     """Set the settings' defaults for fields that the client left out. A body that is yet to be
     translated gets them as its API has them, whatever upstream's profile."""
     profile = PROFILES["auto"] if context.translates else context.profile
     defaults = context.settings.request_defaults
-    filled = defaults.fill(draft.body, context.request.api, profile)
-    return replace(draft, changed=True) if filled else draft
+    draft.changed |= bool(defaults.fill(draft.body, context.request.api, profile))
 
 
-async def ask_for_usage(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def ask_for_usage(draft: RequestDraft, context: StepContext) -> None:
     """Have upstream report usage that is counted."""
     request = context.request
     if must_count(request.scope) and request.api.ask_for_usage(draft.body):
-        return replace(draft, hides_usage=True, changed=True)
-    return draft
+        draft.hides_usage = draft.changed = True
 
 
-async def ask_to_think(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def ask_to_think(draft: RequestDraft, context: StepContext) -> None:
     """Have a model reason that does so only if asked, where a summary is due."""
     api = context.request.api
     if context.summary_due and api.ask_to_think(draft.body, context.profile):
-        return replace(draft, changed=True)
-    return draft
+        draft.changed = True
 
 
-async def limit_effort(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def limit_effort(draft: RequestDraft, context: StepContext) -> None:
     """Lower an effort or a budget above what clients may ask for."""
     lowered = context.request.route.effort_limits.lower(draft.body)
-    if lowered == NOTHING_LOWERED:
-        return draft
-    return replace(draft, lowered=draft.lowered.followed_by(lowered), changed=True)
+    if lowered != NOTHING_LOWERED:
+        draft.lowered, draft.changed = draft.lowered.followed_by(lowered), True
 
 
-async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def strip_history(draft: RequestDraft, context: StepContext) -> None:
     """Take out of the history what Abridge added, and put what envelopes hold in their place: they
     cannot be translated."""
-    stripped, body = await context.turn_memory.strip(
+    draft.stripped, body = await context.turn_memory.strip(
         partial(context.request.api.history, draft.body),
         context.profile,
         may_have_envelopes=partial(context.may_have_envelopes, draft),
     )
-    return replace(draft, body=body or draft.body, stripped=stripped)
+    draft.body = body or draft.body
 
 
-async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def translate(draft: RequestDraft, context: StepContext) -> None:
     """Write the request in upstream's API, and address it to upstream's endpoint."""
     api, upstream, settings = context.request.api, context.upstream, context.settings
     translation = await context.work.run(
@@ -389,50 +380,44 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
     echo = draft.references.update_echo(translation.echo)
     if draft.renamed:
         echo = replace(echo, body={**echo.body, "model": context.request.model})
-    return replace(
-        draft,
-        body=translation.body,
-        scope=scope_for_upstream(draft.scope, api, upstream, translation.endpoint, context.profile),
-        changed=True,
-        echo=echo,
-        dropped_fields=draft.dropped_fields + len(translation.dropped),
-    )
+    endpoint, profile = translation.endpoint, context.profile
+    draft.scope = scope_for_upstream(draft.scope, api, upstream, endpoint, profile)
+    draft.body, draft.echo, draft.changed = translation.body, echo, True
+    draft.dropped_fields += len(translation.dropped)
 
 
-async def restore_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def restore_history(draft: RequestDraft, context: StepContext) -> None:
     """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
     changes, body = await context.turn_memory.rewrite(
         partial(context.upstream.history, draft.body), context.profile, stripped=draft.stripped
     )
-    history_changes = (*draft.history_changes, changes)
-    return replace(draft, body=body or draft.body, history_changes=history_changes)
+    draft.history_changes.append(changes)
+    draft.body = body or draft.body
 
 
-async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> None:
     """Drop what the model would refuse, or has refused, from any request that Abridge answers
     for."""
     if not (context.engaged or draft.changed):
-        return draft
+        return
     names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
     added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
     refused = added and added & context.refused()
     for name in refused:
         del draft.body[name]
-    draft = replace(draft, added=added - refused)
+    draft.added = added - refused
     dropped = context.profile.drop_rejected(draft.body, context.model)
-    if not (dropped or refused):
-        return draft
-    return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
+    draft.dropped_fields += len(dropped)
+    draft.changed |= bool(dropped or refused)
 
 
-async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> None:
     """Remove the ids that Abridge made: no upstream can know them."""
     has_items = "input" in draft.body
     removed = await context.work.run(remove_minted_ids, draft.body) if has_items else 0
-    if not removed:
-        return draft
-    changes = (*draft.history_changes, HistoryChanges(removed))
-    return replace(draft, changed=True, history_changes=changes)
+    if removed:
+        draft.history_changes.append(HistoryChanges(removed))
+        draft.changed = True
 
 
 RESOLVING: tuple[Step, ...] = (refuse_shared_objects, resolve_references, open_compactions)
