@@ -47,8 +47,7 @@ class Display:
     summary_field: FieldChoice = "auto"  # for summaries on Chat Completions
     raw_field: FieldChoice = "auto"  # for raw reasoning on Chat Completions
     add_details: bool = False  # adds `reasoning_details` on Chat Completions
-    carries_text_state: bool = False
-    """Opaque state that comes with a text goes to the client, in reasoning that follows it."""
+    ends_with_text: bool = False  # an answer of the client's API has no reasoning after its text
     carries_images: bool = False  # the client's API has a form for images of an answer
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""

@@ -133,22 +133,18 @@ class ExchangePlanner:
         native: NativeReasoning | None,
     ) -> Display:
         """Decide what is shown. `style` is None where no summary is made."""
-        api, display = prepared.request.api, self._requested_display(prepared, style)
+        display = self._requested_display(prepared, style)
         if native is not None:
             display = show_native(display, native, prepared)
         omits = prepared.request.wish == "omitted"
         if requested is None and not (omits or _hides_unread(prepared)):  # nothing is changed
             display = replace(display, show_raw=True, show_summary=True)
         seal = self._envelope_sealer(prepared, display)
-        return replace(
-            display,
-            seal=seal,
-            carries_text_state=seal is not None and not api.ends_with_text,
-            carries_images=api.carries_images,
-            tells_progress=(
-                not display.shows_thinking and api.wants_progress(prepared.request.scope["headers"])
-            ),
-        )
+        request = prepared.request
+        tells = not display.shows_thinking and request.api.wants_progress(request.scope["headers"])
+        if seal is None and not tells:
+            return display
+        return replace(display, seal=seal, tells_progress=tells)
 
     def _requested_display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:
         """Return the display that the settings and the request ask for."""
@@ -182,6 +178,8 @@ class ExchangePlanner:
             envelope_field="thinking_blocks" if uses_blocks else "reasoning_details",
             hides_usage=prepared.hides_usage,
             obfuscate=request.wants_obfuscation,
+            ends_with_text=request.api.ends_with_text,
+            carries_images=request.api.carries_images,
             attribution_limit=int(limits.reasoning) if attribution.enabled else None,
         )
 

@@ -82,7 +82,7 @@ class AnswerParts(GoogleAnswer):
         self.all: list[SentPart] = []
         self.call_ids: list[str] = []  # as clients have them
         self._salt = token_hex(8)  # for ids in an answer that has none itself
-        self._carries_text_state = display.carries_text_state
+        self._carries_text_state = display.seal is not None and not display.ends_with_text
         self._text_signature = ""  # the last of the answer's texts
         self._limit = limit
         self._open: TextRun | None = None
