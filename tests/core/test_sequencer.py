@@ -69,6 +69,20 @@ def test_without_a_style_nothing_is_requested() -> None:
     assert driver.ended.share is None
 
 
+def test_what_comes_together_leaves_together_up_to_an_end_of_reasoning(
+    driver: SequencerDriver,
+) -> None:
+    events = [
+        Passthrough(None, b"prelude"),
+        ReasoningStarted(0, b"started", 0),
+        ReasoningEnded(0, b"ended", 0),
+        Passthrough(0, b"more"),
+        Passthrough(0, b"and more"),
+    ]
+    steps = driver.sequencer.upstream(events, 0.0)
+    assert [len(effects) for effects in steps] == [3, 2]
+
+
 def test_whitespace_alone_is_no_reasoning(driver: SequencerDriver) -> None:
     driver.think("  \n\n \t ")
     assert not driver.requested

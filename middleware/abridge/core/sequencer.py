@@ -158,14 +158,18 @@ class Sequencer:
         """Take any events that upstream sent together.
 
         Yields lists of effects. Each is to be performed before the next is asked for: if a
-        summarizer refuses a part, the next one is merged with it.
+        summarizer refuses a part, the next one is merged with it. What requests none is together.
         """
         for is_continuing, group in groupby(events, self._is_continuing):
             if is_continuing:
-                yield from self.request(self._take_continuing([*group]), now)
+                if cuts := self._take_continuing([*group]):
+                    yield from self.request(cuts, now)
             else:
                 for event in with_text_ends(group):
-                    yield self._take(event, now)
+                    self._effects = self._take(event, now)
+                    if isinstance(event, ReasoningEnded):
+                        yield self._take_effects()
+        yield self._take_effects()
 
     def request(self, cuts: Iterable[ItemCut], now: float) -> Iterator[list[Effect]]:
         """Have what was cut of the reasoning summarized; yields as `upstream` does."""
@@ -487,8 +491,7 @@ class Sequencer:
                 error = event.error or fatal
                 event = replace(event, share=self._ledger.build_share(), error=error)
             if isinstance(event, ResponseEnded):
-                summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
-                event = replace(event, summaries=summaries)
+                event.summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
                 self.done = True
             self._effects.append(event)
 
