@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import count
 from mimetypes import guess_type
 from typing import NamedTuple
@@ -162,7 +161,7 @@ class GeminiConversationBuilder(GoogleConversation):
         """Return a message with the signature of its text before that. It came behind the text,
         where nothing would be left of it: reasoning belongs to what is said next."""
         parts = sorted(message.parts, key=lambda part: not _is_text_state(part))
-        return replace(message, parts=parts)
+        return message.with_parts(parts)
 
     def _answer(self, parts: Sequence[MessagePart]) -> None:
         self._append("model", list(self._write_answer(parts)))
