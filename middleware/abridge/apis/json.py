@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, Self
 
@@ -342,7 +342,7 @@ def as_object(value: Any) -> Json:
 def nested_value(value: Any, path: str) -> Any:
     """Return what stands in an object under a key, dotted if nested; None without it."""
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 

@@ -56,10 +56,11 @@ def drop_thinking_switches(body: Json, profile: Profile, drops: DropCount) -> Js
     """Return a request's body without them. The switch of the profile's own stays, since there it
     does what it says. So do the other stop sequences of a list."""
     found = [path for path in GRAMMARS if nested_value(body, path) is not None]
+    own = dict(profile.thinking_off)
     for path, values in {**SWITCHES, **GRAMMAR_TYPES}.items():
         value = nested_value(body, path)
         is_scalar = isinstance(value, str | bool)
-        if is_scalar and value in values and value != nested_value(profile.thinking_off, path):
+        if is_scalar and value in values and value != nested_value(own, path):
             found.append(path.removesuffix(".type"))  # without its type an object says nothing
     for path in STOPS:
         stops = nested_value(body, path)

@@ -44,8 +44,7 @@ def _discarded_metrics() -> Metrics:
 def summary_call_scope(scope: Scope) -> Scope:
     """Return the scope for a summarizer's own call, without its request's record and trace. It
     does not fail over."""
-    dropped = (RECORD, TRACE, ATTEMPT)
-    return {**{key: scope[key] for key in scope if key not in dropped}, SUMMARY_CALL: True}
+    return {**scope, **dict.fromkeys((RECORD, TRACE, ATTEMPT)), SUMMARY_CALL: True}
 
 
 class MetricsSink:
