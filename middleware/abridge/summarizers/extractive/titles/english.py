@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import lexicon
@@ -130,12 +130,8 @@ class EnglishWords(Words):
                 for triggers, read in _READERS:
                     if kind & triggers:
                         yield from read(self, at)
-        for at in self.starts():
+        for at in self._statements():
             yield from self._read_clause(at)
-
-    def _made(self, kind: str, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
-        for end in ends:
-            yield Draft(kind, form, self, start, end)
 
     def _ends_of_thing(self, start: int) -> Iterator[int]:
         """Yield the ends of a phrase, or of a question that is an object."""
@@ -155,9 +151,9 @@ class EnglishWords(Words):
             start += 1
         if self.lowered[start] == "that":
             ends = self.clauses(start + 1, ROOM - 2)
-            yield from self._made(kind, f"{verb} that {{}}", start + 1, ends)
+            yield from self.drafts(kind, f"{verb} that {{}}", start + 1, ends)
         else:
-            yield from self._made(kind, f"{verb} {{}}", start, self._ends_of_thing(start))
+            yield from self.drafts(kind, f"{verb} {{}}", start, self._ends_of_thing(start))
 
     def _kind_of_verb(self, at: int) -> str | None:
         """Return whose deed a verb tells; None if it is no verb here."""
@@ -180,13 +176,13 @@ class EnglishWords(Words):
             start = at + 1 + (word == "what")
             if self.kinds[start] & does.ARTICLE:
                 ends = self.phrases(start, ROOM - 2)
-                yield from self._made("question", "Working out {}", start, ends)
+                yield from self.drafts("question", "Working out {}", start, ends)
             return
         if self.kinds[at + 1] & (does.GERUND | does.AUXILIARY) or not self._is_asked(at):
             return
         kind: str = "asked" if self.span(0, at) & does.WANTING else "question"
         form, start = ("Working out whether {}", at + 1) if word == "if" else ("Working out {}", at)
-        yield from self._made(kind, form, start, self._ends_of_thing(at))
+        yield from self.drafts(kind, form, start, self._ends_of_thing(at))
 
     def _is_asked(self, at: int) -> bool:
         """Return true for a word like "how" that asks, itself or after another."""
@@ -202,7 +198,7 @@ class EnglishWords(Words):
         for triggers, befores, form, kind in _TOPICS:
             if word in triggers and (before in befores or not befores):
                 if kind == "topic" or self.kinds[at + 1] & does.ARTICLE:
-                    yield from self._made(kind, form, at + 1, self._ends_of_thing(at + 1))
+                    yield from self.drafts(kind, form, at + 1, self._ends_of_thing(at + 1))
                 break
 
     def read_place(self, at: int) -> Iterator[Draft]:
@@ -210,12 +206,10 @@ class EnglishWords(Words):
         name = self.words[at + 1][1:-1] if self.lowered[at] == "in" and at + 1 < len(self) else ""
         is_code = "_" in name or "." in name or any(map(str.isupper, name))
         if is_code and self.begins(at):
-            yield from self._made("place", "Checking {}", at + 1, [at + 2])
+            yield from self.drafts("place", "Checking {}", at + 1, [at + 2])
 
     def _read_clause(self, at: int) -> Iterator[Draft]:
         """Read "so the pump is off", "this means that the pump is off"."""
-        if not self._may_state(at):
-            return
         start = at
         while self._leads(start) or (self.lowered[start] == "i" and self._leads(start + 1)):
             start += 1
@@ -228,18 +222,23 @@ class EnglishWords(Words):
                 kind: str = "supposed"
             else:
                 kind = "concluded" if before & does.CONCLUDING else "stated"
-            yield from self._made(kind, f"{_STATES[kind]} {{}}", start, [end])
+            yield from self.drafts(kind, f"{_STATES[kind]} {{}}", start, [end])
 
     def _leads(self, at: int) -> bool:
         return self.lowered[at] in _LEADS and self.marks[at] in ("", ",")
 
-    def _may_state(self, at: int) -> bool:
-        """Return true if a statement may begin at a word: at the first, after "that", and after the
-        comma of "since it is odd, ..."."""
-        mark = self.marks[at - 1] if at else ":"
-        if mark == ",":
-            return bool(self.kinds[0] & _INTRODUCING or self.kinds[at] & does.CONCLUDING)
-        return mark in (":", ";") or (not mark and at > 1 and self.kinds[at - 2] & does.SAYING > 0)
+    def _statements(self) -> Iterator[int]:
+        """Yield where a statement may begin: at the first word, after "that", and after the comma
+        of "since it is odd, ..."."""
+        yield 0
+        for at, mark in enumerate(self.marks[:-1], start=1):
+            if mark == ",":
+                if (self.kinds[0] & _INTRODUCING) | (self.kinds[at] & does.CONCLUDING):
+                    yield at
+            elif mark in (":", ";") or (
+                not mark and self.lowered[at - 1] == "that" and self.kinds[at - 2] & does.SAYING
+            ):
+                yield at
 
 
 def _gerund(verb: str) -> str:

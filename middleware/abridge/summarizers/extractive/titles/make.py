@@ -13,7 +13,7 @@ from operator import itemgetter
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.languages import Language, language_of
-from abridge.summarizers.extractive.titles.phrases import copied, plain
+from abridge.summarizers.extractive.titles.phrases import Draft, plain
 from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
 from abridge.summarizers.extractive.titles.topics import take_up
 
@@ -64,7 +64,7 @@ def make_title(
     title, rate = _best(language, sources, rating, allow)
     again = next(filter(allow, take_up(earlier, language.goes_on)), "")
     if again:
-        draft = copied("again", again)
+        draft = Draft("again", "{}", again)
         title, rate = max((title, rate), (again, rating.rate(draft, None)), key=itemgetter(1))
     if private and rate < PRIVATE_RATE and allow(language.on_request):
         return language.on_request

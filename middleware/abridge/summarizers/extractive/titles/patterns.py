@@ -14,7 +14,7 @@ from itertools import islice
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
-from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Words, copied
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Words
 
 _FIRST_WORD = re.compile(r"^[\w'’-]+")
 
@@ -44,7 +44,7 @@ class Pattern:
             if isinstance(self.lexicon, Lexicon):
                 yield from self._cut(self.lexicon, form, thing, begins=start == 0)
             elif cut := self.lexicon(thing):
-                yield copied(self.kind, cut, form)
+                yield Draft(self.kind, form, cut)
 
     def _cut(self, lexicon: Lexicon, form: str, thing: str, *, begins: bool) -> Iterator[Draft]:
         if lexicon.measures:
@@ -57,8 +57,7 @@ class Pattern:
             ends = words.clauses(0, ROOM)
         else:
             ends = words.phrases(0, ROOM)
-        for end in ends:
-            yield Draft(self.kind, form, words, 0, end)
+        yield from words.drafts(self.kind, form, 0, ends)
 
 
 def patterns(

@@ -6,7 +6,7 @@ ends with a word that wants another, and none of them holds half a formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from abridge.lazy_re import lazy_compile
@@ -23,7 +23,6 @@ MAX_LIST_WORDS = 5  # of the last item but one of a list
 _OPENING, _CLOSING = '"“„«([', '.,;:?!…"”»)]'
 _QUOTED = lazy_compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
 _PARENTHESIS = lazy_compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
-_AS_IT_IS = Lexicon({}, capitals=True)
 _WORD_STARTS = "'’$€£π√-+~"  # what is no letter and no digit, and begins a word
 _LISTING = words_of("and or und oder et ou y o e")
 _RELATIVE = words_of("whose that who which")
@@ -53,6 +52,19 @@ def plain(text: str) -> str:
     text = text.replace("`", "")
     text = _QUOTED.sub(r"\1", text) if '"' in text or "“" in text else text
     return turn_questions(text) if "?" in text else text
+
+
+class Draft(NamedTuple):
+    """A title that might be used: a form, and what is put into it."""
+
+    kind: str  # see `rating.KINDS`
+    form: str
+    thing: str
+    points: bool = False  # a pronoun is among its words, other than one that ties a clause to it
+
+    @property
+    def title(self) -> str:
+        return capitalize(self.form.format(self.thing))
 
 
 class Words:
@@ -98,11 +110,6 @@ class Words:
         """Return true if a word is the first of a sentence, or comes after a mark."""
         return not at or self.marks[at - 1] != ""
 
-    def starts(self) -> list[int]:
-        """Return where a clause may begin: at the beginning, after a mark or "that"."""
-        rows = zip(self.marks[:-1], self.lowered, strict=False)
-        return [0, *[at for at, (marks, word) in enumerate(rows, 1) if marks or word == "that"]]
-
     def before(self, at: int) -> str:
         """Return the word before another in small letters; empty after a mark."""
         return "" if self.begins(at) else self.lowered[at - 1]
@@ -131,6 +138,14 @@ class Words:
             return not (at == 0 and kind & does.ARTICLE)
         is_known = kind & (does.ARTICLE | does.LINK | does.PRONOUN | does.ASKING | does.AUXILIARY)
         return not is_known and (at > 0 or word in self._names)
+
+    def drafts(self, kind: str, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
+        """Yield titles of the words from one up to each of some ends."""
+        for end in ends:
+            points = any(
+                kind & does.PRONOUN and not kind & does.LINK for kind in self.kinds[start:end]
+            )
+            yield Draft(kind, form, self.text(start, end), points)
 
     def is_strong(self, at: int) -> bool:
         """Return true for a word that a phrase may end with."""
@@ -258,37 +273,3 @@ class Words:
         return len(self)
 
 
-class Draft(NamedTuple):
-    """A title that might be used: a form, and the words that are put into it."""
-
-    kind: str  # see `rating.KINDS`
-    form: str
-    words: Words
-    start: int
-    end: int
-
-    @property
-    def thing(self) -> str:
-        return self.words.text(self.start, self.end)
-
-    @property
-    def title(self) -> str:
-        return capitalize(self.form.format(self.thing))
-
-    @property
-    def points(self) -> bool:
-        """Return true if a pronoun is among its words, other than one that ties a clause to it."""
-        kinds = self.words.kinds[self.start : self.end]
-        return any(kind & does.PRONOUN and not kind & does.LINK for kind in kinds)
-
-    @property
-    def size(self) -> int:
-        """The number of its words."""
-        return self.end - self.start + self.form.count(" ")
-
-
-def copied(kind: str, thing: str, form: str = "{}") -> Draft:
-    """Return a draft of a thing that is shown as it is."""
-    title = form.format(thing).replace("{", "{{").replace("}", "}}")
-    words = Words(thing, _AS_IT_IS)
-    return Draft(kind, title, words, 0, len(words))

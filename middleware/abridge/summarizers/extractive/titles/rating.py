@@ -71,7 +71,7 @@ class Rating:
         rate = self._kinds[kind] + self._spread(topic_words(draft.thing.lower()))
         rate += POINTING * draft.points
         if kind in CLAUSES:
-            rate += CLAUSE_WORD * min(0, draft.size - ROOM)
+            rate += CLAUSE_WORD * min(0, f"{draft.form} {draft.thing}".count(" ") - ROOM)
         return rate + (self._rate_source(source, kind) if source else 0.0)
 
     def _rate_source(self, source: TitleSource, kind: str) -> float:
