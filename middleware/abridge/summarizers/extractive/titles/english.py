@@ -93,6 +93,7 @@ ENGLISH = lexicon(
         " believe assuming might may could probably likely seems seem if would presumably")),
     (does.WANTING, "user wants want ask asks asked asking goal aim task question riddle puzzle"),
     (does.TOPICAL, " ".join(word for row in _TOPICS for word in row[0])),
+    (does.PLACING, "in"),
     (does.SINCE, ("since because given assuming considering if when with although though while as"
         " after for in by under from once whereas")),
 )  # fmt: skip
@@ -203,7 +204,7 @@ class EnglishWords(Words):
 
     def read_place(self, at: int) -> Iterator[Draft]:
         """Read "in `utils.py`, the import is missing"."""
-        name = self.words[at + 1][1:-1] if self.lowered[at] == "in" and at + 1 < len(self) else ""
+        name = self.words[at + 1][1:-1] if at + 1 < len(self) else ""
         is_code = "_" in name or "." in name or any(map(str.isupper, name))
         if is_code and self.begins(at):
             yield from self.drafts("place", "Checking {}", at + 1, [at + 2])
@@ -250,8 +251,8 @@ _READERS: tuple[tuple[int, _Read], ...] = (
     (does.VERB | does.GERUND, EnglishWords.read_verb),
     (does.ASKING, EnglishWords.read_question),
     (does.TOPICAL, EnglishWords.read_topic),
-    (does.LINK, EnglishWords.read_place),
+    (does.PLACING, EnglishWords.read_place),
 )
 """What words may give titles, and how they are read."""
 
-_TRIGGERS = does.VERB | does.GERUND | does.ASKING | does.TOPICAL | does.LINK
+_TRIGGERS = does.VERB | does.GERUND | does.ASKING | does.TOPICAL | does.PLACING

@@ -26,10 +26,11 @@ from abridge.summarizers.extractive.words import words_of
     CONCLUDING,  # says that a clause is a conclusion
     GUESSING,  # says that it is a guess
     WANTING,  # says that somebody wants something
+    PLACING,  # may stand before a file or a function
     SINCE,  # begins a clause after whose comma the statement comes
     TOPICAL,  # may stand before what a sentence is about
     SYMBOL,  # no word
-) = (1 << bit for bit in range(22))
+) = (1 << bit for bit in range(23))
 
 
 class Lexicon(NamedTuple):

@@ -7,15 +7,14 @@ in the language of the sentences. Of all that they give, the one is taken that i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 from abridge.lazy_re import lazy_compile
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import Draft, plain
 from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
-from abridge.summarizers.extractive.titles.topics import take_up
 
 MAX_SOURCES = 40  # sentences and headings that are read
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
@@ -30,7 +29,15 @@ _WIDE_LETTER = lazy_compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a s
 _FORBIDDEN_CHARS = lazy_compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 _PAIRS = (("(", ")"), ("“", "”"), ("«", "»"), ("（", "）"), ("「", "」"))
 _WORD = re.compile(r"\w+")
-_NAME = re.compile(r"(?<=[\w:,\"“] )[A-Z]\w+|\b\w*\d\w*")
+_NAME = re.compile(r"[A-Z](?<=[\w:,\"“] [A-Z])\w+")  # fast to find: starts with a character
+_GUARDED = re.compile(rf"{_NAME.pattern}|\b\w*\d\w*")
+_PARTICLE = r"(?:out|into|through|at|for|on|up|with|about)\b"
+_TOPIC = lazy_compile(
+    rf"(?:[A-Z][a-z-]+ing\b(?: {_PARTICLE})* |(?![A-Z][a-z-]+ing\b))"
+    rf"(?!{_PARTICLE}|that\b|it\b|other |another |(?:the|an?) \w+$)"
+    r"(?P<topic>(?:\w+, )?[\w'’.-]+(?: [\w'’.-]+)*)"
+)
+"""A title, in English without its verb; none that says what is concluded, or names nothing."""
 
 
 def make_title(
@@ -52,7 +59,7 @@ def make_title(
         sources = [source for source in sources if source.text not in private]
     sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
     language = language_of([source.text for source in sources])
-    guarded = frozenset(name for text in private for name in _NAME.findall(text))
+    guarded = frozenset(name for text in private for name in _GUARDED.findall(text))
     earlier = taken[-MAX_TAKEN:]
     last_used = {title_key(title): position for position, title in enumerate(earlier)}
 
@@ -61,34 +68,31 @@ def make_title(
         return is_new and is_presentable(title) and guarded.isdisjoint(_WORD.findall(title))
 
     rating = Rating(sources, is_first=not taken, is_last=is_last)
-    title, rate = _best(language, sources, rating, allow)
-    again = next(filter(allow, take_up(earlier, language.goes_on)), "")
-    if again:
-        draft = Draft("again", "{}", again)
-        title, rate = max((title, rate), (again, rating.rate(draft, None)), key=itemgetter(1))
-    if private and rate < PRIVATE_RATE and allow(language.on_request):
+    title, most = "", LEAST
+    for draft, source in _drafts(language, sources, earlier):
+        rate = rating.rate(draft, source)
+        if rate > most and allow(draft.title):
+            title, most = draft.title, rate
+    if private and most < PRIVATE_RATE and allow(language.on_request):
         return language.on_request
     if title:
         return title
     return min(language.last_resort, key=lambda title: last_used.get(title_key(title), -1))
 
 
-def _best(
-    language: Language,
-    sources: Sequence[TitleSource],
-    rating: Rating,
-    allow: Callable[[str], bool],
-) -> tuple[str, float]:
-    """Return the best title that the sentences give and that is allowed, and its rate; of two that
-    are rated alike, that of the later sentence."""
+def _drafts(
+    language: Language, sources: Sequence[TitleSource], earlier: Sequence[str]
+) -> Iterator[tuple[Draft, TitleSource | None]]:
+    """Yield the titles that each sentence gives, the last one's first, as of two that are rated
+    alike the first is taken; then those that go on with the first topic of all."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
-    best, most = "", LEAST
     for source in reversed(sources):
         for draft in language.read(plain(source.text), names):
-            rate = rating.rate(draft, source)
-            if rate > most and allow(draft.title):
-                best, most = draft.title, rate
-    return best, most
+            yield draft, source
+    topics = filter(None, map(_TOPIC.fullmatch, earlier))
+    for found in islice(topics, 1):
+        for form in language.goes_on:
+            yield Draft("again", form, found["topic"]), None
 
 
 def is_presentable(title: str) -> bool:
