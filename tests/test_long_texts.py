@@ -55,7 +55,7 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
-    f"{_EXTRACTIVE}.titles.topics._TOPIC": _TITLES,
+    f"{_EXTRACTIVE}.titles.make._TOPIC": _TITLES,
     **dict.fromkeys(TITLES, _TITLES),
     "abridge.summarizers.form._BOLD": "a text that grows by characters until it is decided",
 }

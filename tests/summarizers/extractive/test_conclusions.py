@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from abridge.summarizers.extractive.blocks import Sentence
 from abridge.summarizers.extractive.conclusions import LEADING_CHARS, PATTERNS, concludes
 from abridge.summarizers.extractive.reading import Reading
-from abridge.summarizers.extractive.sentences import Sentence, split_sentences
+from abridge.summarizers.extractive.sentences import split_sentences
 from tests.support.shared import REASONING, needs_reasoning
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from abridge.summarizers.extractive.blocks import Sentence
 from abridge.summarizers.extractive.doubts import (
     is_doubtful,
     is_nod,
@@ -11,7 +12,6 @@ from abridge.summarizers.extractive.doubts import (
     names_a_question,
 )
 from abridge.summarizers.extractive.reading import Reading
-from abridge.summarizers.extractive.sentences import Sentence
 
 
 def read(text: str) -> Reading:

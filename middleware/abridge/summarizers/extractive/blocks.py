@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from abridge.core.segmenter import GAP
 
@@ -55,28 +55,28 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(slots=True)
-class ProseBlock:
-    """A paragraph, a line or a list item, without its marks."""
+class Sentence:
+    """A sentence, or the text of a heading; at first all that a paragraph or a list item says."""
 
     text: str
-    headings: list[str] = field(default_factory=list)  # the heading it is, or its bold labels
-    is_item: bool = False
-    hangs: bool = False  # a list item that a line ending with a colon announced
+    is_heading: bool = False  # a heading or a bold label
+    block: int = 0  # number of its block, so that neighbours in a paragraph are known
+    hangs: bool = False  # its list was announced by a line that ends with a colon
 
 
-def split_blocks(text: str) -> Iterator[ProseBlock]:
-    """Yield the blocks of prose in order."""
+def split_blocks(text: str) -> Iterator[Sentence]:
+    """Yield headings, and what is said in each block of prose, in order."""
     announced = False
     text = _RECORD.sub("", text) if "://" in text else text
     text = _DISPLAYED.sub(_join_formula, text) if "\\[" in text or "$$" in text else text
     text = _GLUED_HEADING.sub(r"\n**\1", text)
-    for line in _join_wrapped(text):
-        block = _parse(line)
-        if block.is_item:
-            block.hangs = announced
-        else:
+    for number, line in enumerate(_join_wrapped(text)):
+        headings, said, is_item = _parse(line)
+        for heading in headings:
+            yield Sentence(heading, is_heading=True, block=number)
+        if not is_item:
             announced = line.endswith((":", "："))
-        yield block
+        yield Sentence(said, block=number, hangs=is_item and announced)
 
 
 def _join_formula(found: re.Match[str]) -> str:
@@ -122,10 +122,11 @@ def _is_continuation(block: str, line: str) -> bool:
     return line.lstrip()[:1].islower() and not _LINE_END.search(block, max(0, len(block) - 4))
 
 
-def _parse(line: str) -> ProseBlock:
+def _parse(line: str) -> tuple[list[str], str, bool]:
+    """Return the heading that a line is or its bold labels, its text, whether it is an item."""
     heading = _HEADING.match(line)
     if heading:
-        return ProseBlock("", [_strip_emphasis(line[heading.end() :])])
+        return [_strip_emphasis(line[heading.end() :])], "", False
     mark = _LIST_MARK.match(line)
     start = mark.end() if mark else 0
     if note := _ITALIC_NOTE.match(line, start):
@@ -137,7 +138,7 @@ def _parse(line: str) -> ProseBlock:
     text = _strip_emphasis(line[start:])
     if labels and text and mark and line[0] in _BULLETS:  # a term of a list, and what is said of it
         text = f"{labels.pop()}: {text}"
-    return ProseBlock(text, labels, is_item=mark is not None)
+    return labels, text, mark is not None
 
 
 def _strip_emphasis(text: str) -> str:

@@ -23,8 +23,8 @@ from abridge.core.styles import STYLES
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.choosing import choose_sentences
-from abridge.summarizers.extractive.privacy import Privacy
-from abridge.summarizers.extractive.scoring import Candidate, find_hidden, score_sentences
+from abridge.summarizers.extractive.privacy import find_private
+from abridge.summarizers.extractive.scoring import Candidate, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.titles.rating import TitleSource
@@ -95,12 +95,11 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
     sentences = list(split_sentences(text))
     told = _told_sentences(passage.told)
     yield ""
-    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
+    private = find_private([sentence.text for sentence in sentences])
     prose = [sentence for sentence in sentences if not sentence.is_heading]
-    hidden = list(find_hidden(prose, privacy))
     told_text = "\n".join(passage.told)
     candidates: list[Candidate] = []
-    for place, one in enumerate(score_sentences(prose, frozenset().union(*told), hidden), start=1):
+    for place, one in enumerate(score_sentences(prose, frozenset().union(*told), private), start=1):
         if one.text.rstrip(_STOPS) not in told_text:
             candidates.append(one)
         if place % STEP_SENTENCES == 0:
@@ -112,10 +111,8 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
         yield summary
         return
     yield ""
-    private = {one.text for one, is_hidden in zip(prose, hidden, strict=True) if is_hidden}
-    headings = [one.text for one in sentences if one.is_heading]
-    private.update(filter(privacy.covers, headings))
-    sources = _sources(candidates, chosen, [text for text in headings if text not in private])
+    headings = [one.text for one in sentences if one.is_heading and one.text not in private]
+    sources = _sources(candidates, chosen, headings)
     title = make_title(sources, passage.titles, is_last=passage.last, private=private)
     title = f"**{title}**"
     yield f"{title}\n\n{summary}" if summary and not style.title_only else title
@@ -173,7 +170,7 @@ def _any_text(candidates: Sequence[Candidate], text: str, told: Sequence[frozens
     if best is not None:
         return _join([best])
     plain = " ".join(text.split())[:MAX_SENTENCE_CHARS]
-    return "" if told or Privacy(plain).covers(plain) else plain
+    return "" if told or find_private([plain]) else plain
 
 
 def _join(chosen: Iterable[Candidate]) -> str:

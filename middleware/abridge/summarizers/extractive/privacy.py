@@ -7,6 +7,7 @@ every doubt counts against a sentence, because one that is left out is missed by
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice, pairwise
 
 from abridge.lazy_re import lazy_compile
@@ -88,21 +89,29 @@ class Privacy:
     def __init__(self, text: str) -> None:
         lowered = text.lower()
         self._rules = [(word, pattern) for word, pattern in RULES if word in lowered]
-        self._kept = _find_kept(lowered) if self._rules else []
         self._marks = [pattern for found, pattern in MARKS if found.search(text)]
-        self._keys = list(filter(_is_key, _TOKEN.findall(text)))
+        self._names = _find_kept(lowered) if self._rules else []
+        self._names += [token.lower() for token in _TOKEN.findall(text) if _is_key(token)]
 
     def covers(self, text: str) -> bool:
         """Return true if a sentence holds what may not be shown."""
-        if self._rules:
-            lowered = text.lower()
-            for word, pattern in self._rules:
-                if word in lowered and pattern.search(lowered):
-                    return True
-            if any(pair in lowered for pair in self._kept):
-                return True
-        found = any(pattern.search(text) for pattern in self._marks)
-        return found or any(key in text for key in self._keys)
+        lowered = text.lower()
+        return (
+            any(pattern.search(lowered) for word, pattern in self._rules if word in lowered)
+            or any(pattern.search(text) for pattern in self._marks)
+            or any(map(lowered.__contains__, self._names))
+        )
+
+
+def find_private(texts: Sequence[str]) -> set[str]:
+    """Return those sentences of a text that may not be shown, and with one the whole quotation that
+    it opens."""
+    privacy, private, quoted = Privacy("\n".join(texts)), set[str](), False
+    for text in texts:
+        if quoted or privacy.covers(text):
+            private.add(text)
+            quoted ^= text.count('"') % 2 == 1
+    return private
 
 
 def _find_kept(lowered: str) -> list[str]:

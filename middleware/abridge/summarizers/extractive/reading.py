@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abridge.summarizers.extractive import openings
-from abridge.summarizers.extractive.sentences import Sentence
+from abridge.summarizers.extractive.blocks import Sentence
 from abridge.summarizers.extractive.words import is_wide, split_words
 
 _CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
@@ -24,10 +24,7 @@ class Reading:
         self.words, self.topics = split_words(self.lower, wide=self.wide)
         self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
         self.draws = openings.CONSEQUENCE.match(self.lower) is not None
-
-    @property
-    def asks(self) -> bool:
-        return self.lower.rstrip(_CLOSING).endswith(("?", "？"))
+        self.asks = self.lower.rstrip(_CLOSING).endswith(("?", "？"))
 
     @property
     def settles(self) -> bool:

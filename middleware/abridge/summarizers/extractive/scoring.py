@@ -8,18 +8,17 @@ Sentences that hold a secret, code or half a formula are no candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive import doubts
+from abridge.summarizers.extractive.blocks import Sentence
 from abridge.summarizers.extractive.conclusions import concludes
 from abridge.summarizers.extractive.legibility import is_legible
 from abridge.summarizers.extractive.openings import CONNECTIVES, leans, strip
-from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.reading import Reading
-from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import share_of, word_count
 
 FEW_WORDS = 7  # of a sentence that tells little
@@ -46,17 +45,17 @@ class Candidate:
 
 
 def score_sentences(
-    sentences: Sequence[Sentence], told: frozenset[str], hidden: Sequence[bool]
+    sentences: Sequence[Sentence], told: frozenset[str], private: Collection[str]
 ) -> Iterator[Candidate]:
     """Yield the sentences that may be shown, in order. `told` are the words of earlier parts,
-    `hidden` says which are private."""
+    `private` are sentences that may not be shown."""
     readings = [Reading(sentence) for sentence in sentences]
     for read, following in pairwise(readings):
         read.following = following
     place, asked = 0, False
-    for read, private in zip(readings, hidden, strict=True):
+    for sentence, read in zip(sentences, readings, strict=True):
         if not doubts.is_nod(read, asked=asked):
-            if not private and is_legible(read.text):
+            if sentence.text not in private and is_legible(read.text):
                 yield _rate(read, place, told)
             place += 1
         asked = read.asks
@@ -91,12 +90,3 @@ def _score(one: Candidate, read: Reading) -> float:
         + 0.7 * min(len(one.words) / MANY_TOPIC_WORDS, 1.0)
         + 0.2 * (one.size / 100)
     )
-
-
-def find_hidden(sentences: Sequence[Sentence], privacy: Privacy) -> Iterator[bool]:
-    """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
-    quoted = False
-    for sentence in sentences:
-        private = quoted or privacy.covers(sentence.text)
-        quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)
-        yield private

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from abridge.core.segmenter import GAP
-from abridge.summarizers.extractive.blocks import ProseBlock, split_blocks
+from abridge.summarizers.extractive.blocks import Sentence, split_blocks
 from abridge.summarizers.extractive.notation import plain_math
 
 MAX_SENTENCE_CHARS = 320  # a longer one is cut at a clause and gets an ellipsis
@@ -50,29 +49,16 @@ _EDGE_CHARS = " \t,;:—，；：、"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
-@dataclass(slots=True)
-class Sentence:
-    """A sentence, or the text of a heading."""
-
-    text: str
-    is_heading: bool = False  # a heading or a bold label
-    block: int = 0  # number of its block, so that neighbours in a paragraph are known
-    hangs: bool = False  # its list was announced by a line that ends with a colon
-
-
 def split_sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of `text`, and its gaps, in order, verbatim except for markup that is
     removed."""
-    for number, block in enumerate(split_blocks(text)):
-        for heading in block.headings:
-            yield Sentence(heading, is_heading=True, block=number)
-        yield from _parse_block(block, number)
-
-
-def _parse_block(block: ProseBlock, number: int) -> Iterator[Sentence]:
-    for piece in _split_block(plain_math(block.text)):
-        if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece) or piece == GAP:
-            yield Sentence(piece, block=number, hangs=block.hangs)
+    for block in split_blocks(text):
+        if block.is_heading:
+            yield block
+            continue
+        for piece in _split_block(plain_math(block.text)):
+            if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece) or piece == GAP:
+                yield Sentence(piece, block=block.block, hangs=block.hangs)
 
 
 def _split_block(block: str) -> Iterator[str]:
@@ -115,5 +101,7 @@ def _is_open(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]])
 
 def _cut_sentence(sentence: str) -> list[str]:
     """Return the sentence, in several pieces if it is too long."""
-    *pieces, rest = _PIECE.findall(sentence) or [""]
+    if len(sentence) <= MAX_SENTENCE_CHARS:
+        return [sentence.lstrip(_EDGE_CHARS)]
+    *pieces, rest = _PIECE.findall(sentence)
     return [*(piece.strip(_EDGE_CHARS) + "…" for piece in pieces), rest.lstrip(_EDGE_CHARS)]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from abridge.lazy_re import lazy_compile
-from abridge.summarizers.extractive.privacy import Privacy
+from abridge.summarizers.extractive.privacy import find_private
 from abridge.summarizers.extractive.titles.languages import Language, language_of
 from abridge.summarizers.extractive.titles.phrases import Draft, plain
 from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
@@ -54,8 +54,7 @@ def make_title(
     if they are to be found among the sources.
     """
     if private is None:
-        texts = [source.text for source in sources]
-        private = set(filter(Privacy("\n".join(texts)).covers, texts))
+        private = find_private([source.text for source in sources])
         sources = [source for source in sources if source.text not in private]
     sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
     language = language_of([source.text for source in sources])

@@ -137,7 +137,7 @@ class Words:
         if self.lexicon.capitals or word[1:2].isupper() or len(word) == 1:
             return not (at == 0 and kind & does.ARTICLE)
         is_known = kind & (does.ARTICLE | does.LINK | does.PRONOUN | does.ASKING | does.AUXILIARY)
-        return not is_known and (at or word in self._names or any(map(str.isdigit, word)))
+        return not is_known and (at > 0 or word in self._names or any(map(str.isdigit, word)))
 
     def drafts(self, kind: str, form: str, start: int, ends: Iterable[int]) -> Iterator[Draft]:
         """Yield titles of the words from one up to each of some ends."""
@@ -271,5 +271,3 @@ class Words:
             if self.marks[at] and not self._goes_on(at):
                 return at + 1
         return len(self)
-
-
