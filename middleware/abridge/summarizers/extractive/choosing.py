@@ -106,7 +106,7 @@ def _choose_within(
         chosen = _choose(shown, steps, price)
         verdict = judge(chosen)
         found[verdict] = chosen
-        if price == verdict == 0:
+        if price == verdict == 0 or (verdict < 0 and len(chosen) == len(shown)):
             break
         if verdict > 0 or (not verdict and price < 0):
             low = price

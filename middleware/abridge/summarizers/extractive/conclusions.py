@@ -58,6 +58,7 @@ def _by_word(phrases: str) -> Mapping[str, list[re.Pattern[str]]]:
 
 
 PATTERNS = _by_word(_PHRASES)
+_WORDS = frozenset(PATTERNS)
 
 
 def concludes(read: Reading) -> bool:
@@ -65,7 +66,7 @@ def concludes(read: Reading) -> bool:
     if read.settles:
         return True
     most = LEADING_CHARS // 3 if read.wide else LEADING_CHARS
-    for word in ("",) if read.wide else PATTERNS.keys() & read.words:
+    for word in ("",) if read.wide else _WORDS.intersection(read.words):
         for phrase in PATTERNS[word]:
             found = phrase.search(read.lower)
             if found and found.start() < most:

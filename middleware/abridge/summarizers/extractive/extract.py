@@ -156,8 +156,7 @@ def _told_sentences(told: Sequence[str]) -> list[frozenset[str]]:
     """Return the topic words of each sentence of the latest parts."""
     return [
         words
-        for part in told[-MAX_TOLD_PARTS:]
-        for sentence in _TOLD_SENTENCE.findall(part.lower())
+        for sentence in _TOLD_SENTENCE.findall("\n".join(told[-MAX_TOLD_PARTS:]).lower())
         if len(words := topic_words(sentence)) > 2
     ]
 

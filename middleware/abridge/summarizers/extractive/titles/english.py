@@ -233,12 +233,13 @@ class EnglishWords(Words):
         of "since it is odd, ..."."""
         yield 0
         for at, mark in enumerate(self.marks[:-1], start=1):
-            if mark == ",":
-                if (self.kinds[0] & _INTRODUCING) | (self.kinds[at] & does.CONCLUDING):
-                    yield at
-            elif mark in (":", ";") or (
-                not mark and self.lowered[at - 1] == "that" and self.kinds[at - 2] & does.SAYING
-            ):
+            if not mark:
+                states = self.lowered[at - 1] == "that" and self.kinds[at - 2] & does.SAYING
+            elif mark == ",":
+                states = (self.kinds[0] & _INTRODUCING) | (self.kinds[at] & does.CONCLUDING)
+            else:
+                states = mark in (":", ";")
+            if states:
                 yield at
 
 

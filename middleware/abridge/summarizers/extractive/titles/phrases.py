@@ -45,7 +45,7 @@ CLAUSES = FINDINGS | {"supposed"}
 def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
     words, its questions turned around."""
-    text = _PARENTHESIS.sub("", text)
+    text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
     if len(text) > MAX_READ_CHARS:
         text = text[:MAX_READ_CHARS]
         text = (text.rpartition(" ")[0] or text) + " …"
@@ -78,8 +78,9 @@ class Words:
         self.marks: list[str] = []
         known = lexicon.kinds.get
         for written in text.replace("’", "'").split():
-            word, marks = written, ""
-            if not written.isalnum():
+            word = lowered = written
+            marks, kind = "", known(written, 0)
+            if not kind and not written.isalnum():
                 word = written.lstrip(_OPENING)
                 opened = len(word) < len(written)
                 if opened and self.marks:
@@ -90,12 +91,13 @@ class Words:
                 if bare.count("(") > bare.count(")"):  # parse()
                     bare = word[: word.rfind(")") + 1] or bare
                 word, marks = bare or word, word[len(bare) :] if bare else ""
-            lowered = word.lower()
-            kind = known(lowered, 0)
+            if not kind:
+                lowered = word.lower()
+                kind = known(lowered, 0)
+                if not (kind or word[0].isalnum() or (word[0] in _WORD_STARTS and word[1:])):
+                    kind = does.SYMBOL
             if kind & does.FILLER and not marks:
                 continue
-            if not kind and not (word[:1].isalnum() or (word[:1] in _WORD_STARTS and word[1:])):
-                kind = does.SYMBOL
             self.words.append(word)
             self.lowered.append(lowered)
             self.kinds.append(kind)
@@ -245,8 +247,8 @@ class Words:
         if start >= len(self) or self.kinds[start] & _NO_SUBJECT:
             return
         end = self._end_of_clause(start)
-        is_whole = self.find_verb(start, end)
-        if is_whole and end <= start + room and self.names(start, end) and self.is_strong(end - 1):
+        fits = end <= start + room and self.is_strong(end - 1)
+        if fits and self.find_verb(start, end) and self.names(start, end):
             yield end
 
     def questions(self, start: int, room: int) -> Iterator[int]:
