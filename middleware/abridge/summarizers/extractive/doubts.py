@@ -72,7 +72,8 @@ def is_nod(read: Reading, *, asked: bool) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing, or is a gap. After a
     question, one or two words are an answer."""
     nods = _NODDING.issuperset(read.words) and _NODDING.issuperset(read.topics)
-    if nods or (not asked and not read.draws and _FRAGMENT.fullmatch(read.lower)):
+    may_nod = len(read.words) < 3 and not asked and not read.draws
+    if nods or (may_nod and _FRAGMENT.fullmatch(read.lower)):
         return True
     if not read.thinks or names_a_question(read):
         return False

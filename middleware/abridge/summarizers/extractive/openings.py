@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-_FILLERS = (
+FILLERS = re.compile(
     r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+|(?:okay|ok"
     r"|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|(?:oh )?nice|well|right|great|yes|yeah|yep"
     r"|sure|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"
@@ -24,8 +24,8 @@ _FILLERS = (
     r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
 
-_CONNECTIVES = (
-    r"(?:(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
+CONNECTIVES = re.compile(
+    r"(?:(?:(?:so(?! (?:that|far|long|many|much|is|are|was|were|do|does|did|can|will|would|has|have"
     r"|as)\b)(?:\s+then(?=,))?|then(?! (?:again|is|are|was|were|do|does|did|can|will|would|has"
     r"|have)\b)|and(?! (?:so on|the like)\b)|but(?! for\b)|also(?=,| (?:the|i|we|there|note)\b)"
     r"|now(?! that\b| is\b)|therefore|thus(?! far\b|(?: \w+)? \w+ing\b)|hence|however(?=,| (?:can"
@@ -39,10 +39,8 @@ _CONNECTIVES = (
     r"|no entanto)(?=,))\b[,:]?\s+|(?:所以|因此|因而|于是|但是|但|不过|然而|而且|并且|另外|此外"
     r"|同时|然后|接着|那么|其次|而(?!且)|したがって|よって|つまり|だから|なので|でも|しかし|また"
     r"|そして|そこで|それで|それから|ただし|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서"
-    r"|그리고|그러므로|그럼|그런데|또한)[,，]?\s*)"
+    rf"|그리고|그러므로|그럼|그런데|또한)[,，]?\s*)(?:{FILLERS.pattern})?){{1,3}}"
 )
-FILLERS = re.compile(_FILLERS)
-CONNECTIVES = re.compile(f"(?:{_CONNECTIVES}(?:{_FILLERS})?){{1,3}}")
 
 THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"

@@ -19,7 +19,7 @@ from abridge.summarizers.extractive.conclusions import concludes
 from abridge.summarizers.extractive.legibility import is_legible
 from abridge.summarizers.extractive.openings import CONNECTIVES, leans, strip
 from abridge.summarizers.extractive.reading import Reading
-from abridge.summarizers.extractive.words import share_of, word_count
+from abridge.summarizers.extractive.words import word_count
 
 FEW_WORDS = 7  # of a sentence that tells little
 MANY_TOPIC_WORDS = 12  # from which a sentence names as much as any
@@ -65,7 +65,8 @@ def _rate(read: Reading, place: int, told: frozenset[str]) -> Candidate:
     """Return a sentence with its score. `place` is its number without those that only nod."""
     text = strip(read.text, CONNECTIVES.match(read.lower))
     words = read.topics
-    one = Candidate(place, text, read.text, text_size(text), words, share_of(words, told))
+    share = len(words & told) / max(1, len(words))
+    one = Candidate(place, text, read.text, text_size(text), words, share)
     taken_back = doubts.is_taken_back(read, is_first=not (place or told))
     one.sound = not (taken_back or doubts.is_doubtful(read))
     one.asks = not (one.sound or taken_back) and doubts.names_a_question(read)

@@ -55,15 +55,15 @@ def split_words(text: str, *, wide: bool) -> tuple[list[str], frozenset[str]]:
     longer ones, numbers too; pairs of characters where the script has no spaces."""
     spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
     words = spaced.split()
-    found = [word for word in words if len(word) > 3 and word not in STOP_WORDS]
+    found = [word for word in words if len(word) > 3]
     if _DIGIT in spaced or not text.isascii():
         found += _NUMBER.findall(text)
     if wide and (runs := _WIDE_LETTERS.findall(text)):
-        return words, frozenset(found).union(*[map(add, run, run[1:]) for run in runs])
-    if not text.isascii() and _OTHER_LETTER.search(text):
+        found += [pair for run in runs for pair in map(add, run, run[1:])]
+    elif not text.isascii() and _OTHER_LETTER.search(text):
         words = WORD.findall(text)
-        found += [word for word in words if len(word) > 3 and word not in STOP_WORDS]
-    return words, frozenset(found)
+        found += [word for word in words if len(word) > 3]
+    return words, frozenset(found) - STOP_WORDS
 
 
 def topic_words(text: str) -> frozenset[str]:
@@ -73,8 +73,3 @@ def topic_words(text: str) -> frozenset[str]:
 def word_count(text: str, most: int, *, wide: bool) -> int:
     """Count words up to a number; in a script without spaces, half of the characters."""
     return min(most, len(text) // 2) if wide else len(text.split(None, most - 1))
-
-
-def share_of(words: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of `words` that is among `others`."""
-    return len(words & others) / len(words) if words else 0.0

@@ -146,7 +146,7 @@ class EnglishWords(Words):
         start = at + 1
         if kind is None or self.marks[at]:
             return
-        verb = _gerund(self.lowered[at])
+        verb = self.lowered[at] if self.kinds[at] & does.GERUND else gerund_of(self.lowered[at])
         if self.lowered[start] in _PARTICLES and not self.marks[start]:
             verb = f"{verb} {self.lowered[start]}"
             start += 1
@@ -241,10 +241,6 @@ class EnglishWords(Words):
                 states = mark in (":", ";")
             if states:
                 yield at
-
-
-def _gerund(verb: str) -> str:
-    return (verb if verb in GERUNDS else gerund_of(verb)).capitalize()
 
 
 _Read = Callable[[EnglishWords, int], Iterator[Draft]]

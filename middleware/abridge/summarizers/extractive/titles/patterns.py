@@ -16,8 +16,6 @@ from abridge.summarizers.extractive.titles import lexicon as does
 from abridge.summarizers.extractive.titles.lexicon import Lexicon
 from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft, Words
 
-_FIRST_WORD = re.compile(r"^[\w'’-]+")
-
 MAX_FOUND = 3  # times that a pattern is looked for in a sentence
 
 
@@ -49,8 +47,7 @@ class Pattern:
     def _cut(self, lexicon: Lexicon, form: str, thing: str, *, begins: bool) -> Iterator[Draft]:
         if lexicon.measures:
             thing = re.sub(lexicon.measures, "", thing)
-        names = frozenset() if begins else frozenset(_FIRST_WORD.findall(thing)[:1])
-        words = Words(thing, lexicon, names)
+        words = Words(thing, lexicon, "" if begins else thing)
         if words.kinds[0] & does.ASKING:
             ends = words.questions(0, ROOM)
         elif self.kind in CLAUSES:

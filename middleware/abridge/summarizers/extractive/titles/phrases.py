@@ -6,7 +6,7 @@ ends with a word that wants another, and none of them holds half a formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from abridge.lazy_re import lazy_compile
@@ -68,9 +68,11 @@ class Draft(NamedTuple):
 
 
 class Words:
-    """The words of a sentence without fillers, with what each does, and the marks after it."""
+    """The words of a sentence without fillers, with what each does, and the marks after it.
 
-    def __init__(self, text: str, lexicon: Lexicon, names: frozenset[str] = frozenset()) -> None:
+    `names` tells of the first word whether it is a name; of others their capital does."""
+
+    def __init__(self, text: str, lexicon: Lexicon, names: Container[str]) -> None:
         self.lexicon, self._names = lexicon, names
         self.words: list[str] = []
         self.lowered: list[str] = []

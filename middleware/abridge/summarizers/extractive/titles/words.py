@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 
 from abridge.summarizers.extractive.words import words_of
 
@@ -80,5 +79,4 @@ def third_person_of(verb: str) -> str:
     return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else f"{verb}s"
 
 
-GERUNDS = MappingProxyType({gerund_of(verb): verb for verb in VERBS})
-"""Gerunds, and the verbs they are of."""
+GERUNDS = frozenset(map(gerund_of, VERBS))
