@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from typing import TypeAlias
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
@@ -40,6 +41,9 @@ SAME_SHARE = 0.62  # share of its words from which a sentence says the same as a
 _Step = tuple[bool, float, float, float, float, float]
 """Of a sentence: whether it stands beside the one before it; what it is worth if a run begins with
 it, if it follows on that one, and by itself; hundreds of characters; and what if a run ends."""
+
+_Chain: TypeAlias = "tuple[Candidate, _Chain] | None"
+"""The last sentence of a choice, and the chain of those before it."""
 
 
 def choose_sentences(
@@ -106,7 +110,7 @@ def _choose_within(
         chosen = _choose(shown, steps, price)
         verdict = judge(chosen)
         found[verdict] = chosen
-        if price == verdict == 0 or (verdict < 0 and len(chosen) == len(shown)):
+        if price == verdict == 0:
             break
         if verdict > 0 or (not verdict and price < 0):
             low = price
@@ -141,24 +145,25 @@ def _weigh(shown: Sequence[Candidate], more: dict[int, float]) -> list[_Step]:
 def _choose(shown: Sequence[Candidate], steps: Sequence[_Step], price: float) -> list[Candidate]:
     """Return the choice that is worth most where a hundred characters cost a price."""
     without, taken, ending = 0.0, -inf, 0.0  # worth of the best without and with the latest
-    had: list[tuple[bool, bool]] = []  # whether they have the sentence before it
-    for follows, begins, goes_on, own, size, ends in steps:
-        ended = taken + ending
-        has_ended = ended > without
-        left = ended if has_ended else without
-        begun = (without if follows else left) + begins
-        gone_on = taken + goes_on if follows else -inf
-        goes = gone_on > begun
-        had.append((has_ended, goes if follows else has_ended))
-        without = left
-        taken = (gone_on if goes else begun) + own - price * size
+    others: _Chain = None
+    chain: _Chain = None  # that ends with the latest
+    for one, (follows, begins, goes_on, own, size, ends) in zip(shown, steps, strict=True):
+        before = without, others
+        if taken + ending > without:
+            without, others = taken + ending, chain
+        if follows and taken + goes_on > before[0] + begins:
+            taken += goes_on
+        else:
+            taken, chain = before if follows else (without, others)
+            taken += begins
+        taken = taken + own - price * size
+        chain = one, chain
         ending = ends
     chosen: list[Candidate] = []
-    has = taken + ending > without
-    for one, (has_before_it, has_before) in zip(reversed(shown), reversed(had), strict=True):
-        if has:
-            chosen.append(one)
-        has = has_before if has else has_before_it
+    rest = chain if taken + ending > without else others
+    while rest:
+        one, rest = rest
+        chosen.append(one)
     return chosen[::-1]
 
 

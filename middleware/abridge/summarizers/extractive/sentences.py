@@ -64,11 +64,11 @@ def split_sentences(text: str) -> Iterator[Sentence]:
 def _split_block(block: str) -> Iterator[str]:
     start = 0
     pairs = [pair for pair in _PAIRS if pair[0] in block]
-    for end in _SENTENCE_END.finditer(block):
-        if _goes_on(block, start, end.end(), pairs):
-            continue
-        yield from _cut_sentence(block[start : end.end()].strip())
-        start = end.end()
+    for stop in _SENTENCE_END.finditer(block):
+        end = stop.end()
+        if end < len(block) and not _goes_on(block, start, end, pairs):
+            yield from _cut_sentence(block[start:end].strip())
+            start = end
     yield from _cut_sentence(block[start:].strip())
 
 

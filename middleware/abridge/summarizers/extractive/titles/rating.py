@@ -61,9 +61,11 @@ class Rating:
         self._kinds = {**KINDS, "concluded": KINDS["concluded"] + LAST * is_last}
         self._count = len(sources) or 1
         self._holding: dict[str, int] = {}  # a bit for each source that has a topic word
-        for place, source in enumerate(sources):
+        known, bit = self._holding.get, 1
+        for source in sources:
             for word in source.words or topic_words(source.text.lower()):
-                self._holding[word] = self._holding.get(word, 0) | 1 << place
+                self._holding[word] = known(word, 0) | bit
+            bit <<= 1
 
     def rate(self, draft: Draft, source: TitleSource | None) -> float:
         """Rate a title of a sentence, or of what an earlier title says."""
