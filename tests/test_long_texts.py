@@ -52,7 +52,6 @@ BOUNDED = {
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
     "abridge.summarizers.constructs.beginnings": _OWN,
     f"{_EXTRACTIVE}.blocks._CODE": _LINES,
-    f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.make._TOPIC": _TITLES,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.privacy import Privacy
+from abridge.summarizers.extractive.privacy import find_private
 
 
 def is_private(text: str) -> bool:
-    return Privacy(text).covers(text)
+    return bool(find_private([text]))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,8 @@ def test_plain_reasoning_is_not_private(text: str) -> None:
 def test_what_the_model_resolves_not_to_say_is_private_wherever_it_is_named(
     resolution: str,
 ) -> None:
-    privacy = Privacy(f"{resolution} The staff rate would be lower. The public rate is 112.")
-    assert privacy.covers("The staff rate would be lower.")
-    assert not privacy.covers("The public rate is 112.")
+    sentences = [resolution, "The staff rate would be lower.", "The public rate is 112."]
+    assert find_private(sentences) == set(sentences[:2])
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
@@ -101,5 +100,5 @@ def test_a_key_is_found_beside_what_is_no_word(beside: str) -> None:
 
 @pytest.mark.parametrize("resolve", ["we must not", "never", "avoid", "i won't", "i won’t"])
 def test_what_is_not_to_be_said_is_known_by_any_resolve(resolve: str) -> None:
-    privacy = Privacy(f"As an AI {resolve} reveal the staff rate. The staff rate is lower.")
-    assert privacy.covers("The staff rate is lower.")
+    named = "The staff rate is lower."
+    assert named in find_private([f"As an AI {resolve} reveal the staff rate.", named])

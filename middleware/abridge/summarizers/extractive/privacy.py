@@ -82,33 +82,24 @@ _TOKEN = re.compile(r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]{16,}|[prs]k-[A-Za-z0-9_
 _KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
 
 
-class Privacy:
-    """Tells of the sentences of one text which are private. The text is searched for hints once, so
-    that most texts cost nothing."""
-
-    def __init__(self, text: str) -> None:
-        lowered = text.lower()
-        self._rules = [(word, pattern) for word, pattern in RULES if word in lowered]
-        self._marks = [pattern for found, pattern in MARKS if found.search(text)]
-        self._names = _find_kept(lowered) if self._rules else []
-        self._names += [token.lower() for token in _TOKEN.findall(text) if _is_key(token)]
-
-    def covers(self, text: str) -> bool:
-        """Return true if a sentence holds what may not be shown."""
-        lowered = text.lower()
-        return (
-            any(pattern.search(lowered) for word, pattern in self._rules if word in lowered)
-            or any(pattern.search(text) for pattern in self._marks)
-            or any(map(lowered.__contains__, self._names))
-        )
-
-
 def find_private(texts: Sequence[str]) -> set[str]:
-    """Return those sentences of a text that may not be shown, and with one the whole quotation that
-    it opens."""
-    privacy, private, quoted = Privacy("\n".join(texts)), set[str](), False
+    """Return those sentences of one text that may not be shown, and with one the whole quotation
+    that it opens. The text is searched for hints once, so that most sentences cost nothing."""
+    whole = "\n".join(texts)
+    lowered = whole.lower()
+    rules = [(word, pattern) for word, pattern in RULES if word in lowered]
+    marks = [pattern for found, pattern in MARKS if found.search(whole)]
+    names = _find_kept(lowered) if rules else []
+    names += [token.lower() for token in _TOKEN.findall(whole) if _is_key(token)]
+    private, quoted = set[str](), False
     for text in texts:
-        if quoted or privacy.covers(text):
+        lowered = text.lower()
+        if (
+            quoted
+            or any(pattern.search(lowered) for word, pattern in rules if word in lowered)
+            or any(pattern.search(text) for pattern in marks)
+            or any(map(lowered.__contains__, names))
+        ):
             private.add(text)
             quoted ^= text.count('"') % 2 == 1
     return private

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abridge.summarizers.extractive import openings
 from abridge.summarizers.extractive.blocks import Sentence
-from abridge.summarizers.extractive.words import is_wide, split_words
+from abridge.summarizers.extractive.words import split_words
 
 _CLOSING = " .!…。！\"'”’)]»」』）*_"  # what may stand after a question mark
 
@@ -20,8 +20,7 @@ class Reading:
         self.text = openings.strip(sentence.text, openings.FILLERS.match(self.raw))
         if self.text is not sentence.text:
             self.lower = self.text.lower()
-        self.wide = is_wide(self.lower)
-        self.words, self.topics = split_words(self.lower, wide=self.wide)
+        self.words, self.topics, self.wide = split_words(self.lower)
         self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
         self.draws = openings.CONSEQUENCE.match(self.lower) is not None
         self.asks = self.lower.rstrip(_CLOSING).endswith(("?", "？"))

@@ -45,14 +45,11 @@ STOP_WORDS = words_of(
 """Stop words of four and more letters."""
 
 
-def is_wide(text: str) -> bool:
-    """Return true if a text is in a script without spaces, at least in part."""
-    return not text.isascii() and WIDE_RUN.search(text) is not None
-
-
-def split_words(text: str, *, wide: bool) -> tuple[list[str], frozenset[str]]:
+def split_words(text: str) -> tuple[list[str], frozenset[str], bool]:
     """Return the words of a text in small letters, without digits, and of them the topic words: the
-    longer ones, numbers too; pairs of characters where the script has no spaces."""
+    longer ones, numbers too; pairs of characters where the script has no spaces, at least in part;
+    and whether that is so."""
+    wide = not text.isascii() and WIDE_RUN.search(text) is not None
     spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
     words = spaced.split()
     found = [word for word in words if len(word) > 3]
@@ -63,11 +60,11 @@ def split_words(text: str, *, wide: bool) -> tuple[list[str], frozenset[str]]:
     elif not text.isascii() and _OTHER_LETTER.search(text):
         words = WORD.findall(text)
         found += [word for word in words if len(word) > 3]
-    return words, frozenset(found) - STOP_WORDS
+    return words, frozenset(found) - STOP_WORDS, wide
 
 
 def topic_words(text: str) -> frozenset[str]:
-    return split_words(text, wide=is_wide(text))[1]
+    return split_words(text)[1]
 
 
 def word_count(text: str, most: int, *, wide: bool) -> int:
