@@ -12,7 +12,7 @@ from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import Draft
 from abridge.summarizers.extractive.words import words_of
 
-_ENGLISH_WORDS = words_of("the is that of to and so this it are with for should which what user")
+_ENGLISH_WORDS = words_of("the is that of to and so this it are with for should which what")
 """Three of them are in no other language: to look for them takes a tenth of the time."""
 
 MAX_TEXT_CHARS = 160  # characters of a passage by which its language is recognised

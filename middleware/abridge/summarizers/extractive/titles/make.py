@@ -105,4 +105,4 @@ def is_presentable(title: str) -> bool:
 
 def title_key(title: str) -> str:
     """Return what two titles have in common that read the same."""
-    return "".join(filter(str.isalnum, title.casefold()))
+    return "".join(_WORD.findall(title.casefold()))

@@ -70,7 +70,8 @@ class Draft(NamedTuple):
 class Words:
     """The words of a sentence without fillers, with what each does, and the marks after it.
 
-    `names` tells of the first word whether it is a name; of others their capital does."""
+    `names` holds the first word if that is a name; of others a capital tells.
+    """
 
     def __init__(self, text: str, lexicon: Lexicon, names: Container[str]) -> None:
         self.lexicon, self._names = lexicon, names
