@@ -16,6 +16,8 @@ from abridge.summarizers.extractive.titles.languages import Language, language_o
 from abridge.summarizers.extractive.titles.phrases import Draft, plain
 from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
 
+MAX_SOURCES = 40  # sentences and headings that are read
+MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 MAX_TITLE_CHARS = 72
 MAX_TITLE_WORDS = 13
@@ -54,6 +56,7 @@ def make_title(
     if private is None:
         private = find_private([source.text for source in sources])
         sources = [source for source in sources if source.text not in private]
+    sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
     language = language_of([source.text for source in sources])
     guarded = frozenset(name for text in private for name in _GUARDED.findall(text))
     earlier = taken[-MAX_TAKEN:]
