@@ -639,8 +639,8 @@ def test_a_gerund_is_spelt_right(verb: str, gerund: str) -> None:
     assert gerund_of(verb) == gerund
 
 
-def test_each_verb_is_known_by_its_gerund() -> None:
-    assert {GERUNDS[gerund_of(verb)] for verb in VERBS} == VERBS
+def test_no_two_verbs_have_the_same_gerund() -> None:
+    assert len(GERUNDS) == len(VERBS)
 
 
 # What a stretch is about, named fully.
