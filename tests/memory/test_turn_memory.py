@@ -479,3 +479,80 @@ async def test_what_is_remembered_is_counted_and_bounded() -> None:
         held = registry.get_sample_value("abridge_store_bytes")
         assert held is not None
         assert 0 < held <= 20 * 1024
+
+
+CALLED = [(f"call_{number}x7Kq9ZtR4mP2s", f"toolu_{number}x7Kq9ZtR4mP2s") for number in range(4)]
+
+
+def answer_pieces(api: str, kind: str, thinks: tuple[bool, ...]) -> list[Any]:
+    """An answer of calls, before some of which the model thought, alike each time if `kind` is
+    `alike`."""
+    pieces = list[Any]()
+    for number, (call_id, tool_use_id) in enumerate(CALLED[: len(thinks)]):
+        thought = "Once more." if kind == "alike" else f"I think of {number}."
+        if thinks[number] and api == MESSAGES:
+            pieces.append(
+                messages.redacted(thought)
+                if kind == "opaque"
+                else messages.thinking(thought, "" if kind == "alike" else f"Eq{number}")
+            )
+        elif thinks[number]:
+            fields = {"encrypted_content": thought} if kind == "opaque" else {}
+            text = "" if kind == "opaque" else thought
+            pieces.append({**reasoning_item(number, text, **fields), "id": f"rs_{number}"})
+        pieces.append(
+            {**messages.tool_use(number, "f"), "id": tool_use_id}
+            if api == MESSAGES
+            else {**call_item(number, "f", "{}"), "call_id": call_id}
+        )
+    return pieces
+
+
+def is_thought(piece: dict[str, Any]) -> bool:
+    return piece["type"] in ("reasoning", "thinking", "redacted_thinking")
+
+
+class TestMovedReasoning:
+    """LiteLLM returns all reasoning of an answer before all of its calls."""
+
+    async def sent(
+        self, api: str, answer: list[Any], *, moves: bool = True, **history: Any
+    ) -> list[Any]:
+        """What upstream gets of its answer, once the client has returned it."""
+        given = Answer.json(response(answer) if api == RESPONSES else messages.message(answer))
+        upstream = Upstream(given, given)
+        app = make(upstream, history=history, reasoning={"expose": "both"})
+        body = {"model": "m", "reasoning": {"summary": "auto"}}
+        body |= {"max_tokens": 9, "thinking": {"type": "adaptive"}} if api == MESSAGES else {}
+        key, field = ("input", "output") if api == RESPONSES else ("messages", "content")
+        returned = (await call(app, api, {**body, key: [USER]}, KEY)).json[field]
+        if moves:
+            returned = sorted(returned, key=lambda piece: not is_thought(piece))
+        turn = returned if api == RESPONSES else [{"role": "assistant", "content": returned}]
+        await call(app, api, {**body, key: [USER, *turn, USER]}, KEY)
+        sent: list[Any] = upstream.requests[1].json[key]
+        return sent[1:-1] if api == RESPONSES else sent[1]["content"]
+
+    @pytest.mark.parametrize("restore", ["always", "altered"])
+    @pytest.mark.parametrize("kind", ["raw", "opaque"])
+    @pytest.mark.parametrize("thinks", [(True, True), (False, True), (False, False, True, True)])
+    @pytest.mark.parametrize("api", [RESPONSES, MESSAGES])
+    async def test_none_of_it_goes_back_twice_and_none_is_lost(
+        self, api: str, thinks: tuple[bool, ...], kind: str, restore: str
+    ) -> None:
+        answer = answer_pieces(api, kind, thinks)
+        sent = await self.sent(api, answer, restore=restore)
+        thoughts = [piece for piece in sent if is_thought(piece)]
+        assert thoughts == [piece for piece in answer if is_thought(piece)]
+        if restore == "always":  # then all of it is remembered, and stands where it was
+            assert list(map(is_thought, sent)) == list(map(is_thought, answer))
+
+    @pytest.mark.parametrize("moves", [True, False])
+    @pytest.mark.parametrize("thinks", [(True, True), (True, False, True)])
+    @pytest.mark.parametrize("api", [RESPONSES, MESSAGES])
+    async def test_reasoning_alike_stays_with_each_of_its_calls(
+        self, api: str, thinks: tuple[bool, ...], *, moves: bool
+    ) -> None:
+        answer = answer_pieces(api, "alike", thinks)
+        sent = await self.sent(api, answer, moves=moves, restore="always")
+        assert list(map(is_thought, sent)) == list(map(is_thought, answer))

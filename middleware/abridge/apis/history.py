@@ -11,10 +11,10 @@ from __future__ import annotations
 import operator
 import re
 from abc import ABC, abstractmethod
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import strip_attribution
@@ -28,6 +28,9 @@ from abridge.stages.tags import may_have_tags
 
 IsOurSummary: TypeAlias = Callable[[str], bool]
 """Recognizes a summary of Abridge's by its text."""
+
+FindOriginal: TypeAlias = Callable[[Turn], Sequence[Json]]
+"""Returns the reasoning that upstream sent with a turn, as far as it is known."""
 
 Placement: TypeAlias = Literal["unchanged", "moved", "dropped"]
 """Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
@@ -80,6 +83,11 @@ class History(ABC):
     def reasoning_states(self, turn: Turn) -> set[str]:
         """Return the opaque state in a turn's reasoning and, on Responses, the ids of its items:
         all by which a client says whose reasoning it returned."""
+
+    def put_back(self, _find_original: FindOriginal) -> int:
+        """Move what a client returned of a turn's reasoning before an earlier call of its answer to
+        that turn again; return how many pieces."""
+        return 0
 
     @abstractmethod
     def restore(self, turn: Turn, original: list[Json]) -> None:
@@ -247,6 +255,46 @@ class ClientPieceHistory(PieceHistory):
                 if place := place_after_call(before.calls[-1].id if before.calls else ""):
                     found[id(turn)].setdefault(place, turn)
         return found
+
+    def put_back(self, find_original: FindOriginal) -> int:
+        runs = groupby(self.turns, lambda turn: turn.role == "assistant")
+        return sum(self._put_back(list(run), find_original) for is_answer, run in runs if is_answer)
+
+    def _put_back(self, turns: Sequence[Turn], find_original: FindOriginal) -> int:
+        homes = self._find_homes(turns, find_original) if len(turns) > 1 else {}
+        moved = 0
+        items = [list[Json]() for _ in turns]
+        for number, turn in enumerate(turns):
+            for piece in turn.items:
+                home = max(number, homes.get(id(piece), 0))
+                items[home].append(piece)
+                moved += home > number
+        for turn, own in zip(turns, items, strict=True):
+            turn.is_plain = turn.is_plain and len(own) == len(turn.items)
+            turn.items[:] = own
+        return moved
+
+    def _find_homes(self, turns: Sequence[Turn], find_original: FindOriginal) -> dict[int, int]:
+        """Return the numbers of the turns with which upstream sent the reasoning in an answer, by
+        the `id()` of its pieces."""
+        returned = defaultdict[str, deque[Json]](deque)
+        for piece in chain.from_iterable(turn.items for turn in turns):
+            for mark in self._marks(piece):
+                returned[mark].append(piece)
+        homes = dict[int, int]()
+        for number, turn in enumerate(turns):
+            for piece in find_original(turn):
+                same = next((returned[mark] for mark in self._marks(piece) if returned[mark]), None)
+                if same:
+                    homes.setdefault(id(same.popleft()), number)
+        return homes
+
+    def _marks(self, piece: Json) -> list[str]:
+        """Return what a piece of reasoning is known by, the best first, whatever clients drop."""
+        if not self.is_reasoning(piece):
+            return []
+        texts = string(piece.get("id")), self.raw_text(piece).strip()
+        return [*find_states(piece), *filter(None, texts)]
 
     @staticmethod
     def as_sent(pieces: Iterable[Json]) -> list[Json]:

@@ -10,7 +10,7 @@ reads it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -161,8 +161,8 @@ class HistoryRewriter:
             self.changes.removed += self.history.strip_attribution(assistant.turn)
         return unknown
 
-    def _strip_texts(self, texts: Collection[str]) -> None:
-        for assistant in self._assistant_turns if texts else ():
+    def _strip_turns(self, texts: Collection[str]) -> None:
+        for assistant in self._assistant_turns:
             self._strip_turn(assistant, texts.__contains__)
 
     def _strip_turn(self, assistant: _AssistantTurn, is_summary: Callable[[str], bool]) -> None:
@@ -180,7 +180,8 @@ class HistoryRewriter:
         """Return queries for the turns whose originals may be needed and that have `held_keys`, in
         order. `shared` are summaries that only a shared store knows; they are removed as well. All
         turns are digested `to_end`, which takes most of the time, if the answer is remembered."""
-        self._strip_texts(shared)
+        if shared:
+            self._strip_turns(shared)
         self.incomplete = list(self._incomplete_turns())
         following = iter(self.history.turns)
         for assistant in self.incomplete:
@@ -208,6 +209,8 @@ class HistoryRewriter:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
         not to be sent; move the rest to where upstream reads it."""
         found = {id(query.turn): each for query, each in zip(self._queries, originals, strict=True)}
+        if any(each.follows for each in self.incomplete):
+            self._put_back(found)
         for assistant in self.incomplete:
             self._restore_turn(assistant, found.get(id(assistant.turn)))
         for assistant in self._assistant_turns:
@@ -215,10 +218,23 @@ class HistoryRewriter:
                 self._finish_turn(assistant)
         return self.changes
 
+    def _put_back(self, found: Mapping[int, Original | None]) -> None:
+        """Put back what a client returned of these turns' reasoning with others, and look again at
+        what each turn has."""
+
+        def find_original(turn: Turn) -> Sequence[Json]:
+            original = found.get(id(turn))
+            return () if original is None else original.decode()
+
+        if moved := self.history.put_back(find_original):
+            self.changes.moved += moved
+            self._strip_turns(())
+
     def restore_nothing(self, shared: Collection[str] = ()) -> HistoryChanges:
         """Restore nothing: note the turns left without reasoning, which may be restored later. See
         `find_missing` for `shared`."""
-        self._strip_texts(shared)
+        if shared:
+            self._strip_turns(shared)
         for assistant in self._assistant_turns:
             if assistant.removed and not assistant.has_raw:
                 self.changes.bare_turns.update(_identifiers(assistant.turn))
