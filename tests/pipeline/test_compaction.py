@@ -131,6 +131,16 @@ class TestTheEndpoint:
         assert len(asked["tools"]) == 2
         assert SECRET not in texts(asked["messages"])
 
+    @pytest.mark.parametrize(("profile", "left"), [("deepseek", ""), ("vllm", None)])
+    async def test_an_empty_text_is_left_where_calls_are_refused_without_reasoning(
+        self, profile: str, left: str | None
+    ) -> None:
+        upstream = Model()
+        await ask(bridge(upstream, entry={"profile": profile}), WORK, path=COMPACT)
+        (called,) = (each for each in sent(upstream) if "tool_calls" in each)
+        assert called.get("reasoning_content") == left
+        assert SECRET not in texts(sent(upstream))
+
     async def test_what_comes_next_goes_on_from_the_summary(self) -> None:
         upstream = Model()
         app = bridge(upstream)

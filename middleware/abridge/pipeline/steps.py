@@ -292,9 +292,11 @@ async def _drop_reasoning(
 ) -> None:
     history = await context.work.run(read_history, draft.body)
     changes = HistoryChanges()
-    changes.dropped[context.request.drops_state] = sum(
-        history.drop_reasoning(turn) for turn in history.turns if drops(turn)
-    )
+    turns = [turn for turn in history.turns if drops(turn)]
+    changes.dropped[context.request.drops_state] = sum(map(history.drop_reasoning, turns))
+    for turn in turns if is_sent else ():
+        if turn.role == "assistant":  # whose place may have to be there, but empty
+            history.place_reasoning(turn, context.profile)
     draft.body = history.sent_body() if is_sent else history.body()
     draft.changed = True
     draft.history_changes.append(changes)
