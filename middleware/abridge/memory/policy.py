@@ -161,8 +161,8 @@ class HistoryRewriter:
             self.changes.removed += self.history.strip_attribution(assistant.turn)
         return unknown
 
-    def _strip_turns(self, texts: Collection[str]) -> None:
-        for assistant in self._assistant_turns:
+    def _strip_texts(self, texts: Collection[str]) -> None:
+        for assistant in self._assistant_turns if texts else ():
             self._strip_turn(assistant, texts.__contains__)
 
     def _strip_turn(self, assistant: _AssistantTurn, is_summary: Callable[[str], bool]) -> None:
@@ -180,8 +180,7 @@ class HistoryRewriter:
         """Return queries for the turns whose originals may be needed and that have `held_keys`, in
         order. `shared` are summaries that only a shared store knows; they are removed as well. All
         turns are digested `to_end`, which takes most of the time, if the answer is remembered."""
-        if shared:
-            self._strip_turns(shared)
+        self._strip_texts(shared)
         self.incomplete = list(self._incomplete_turns())
         following = iter(self.history.turns)
         for assistant in self.incomplete:
@@ -228,13 +227,13 @@ class HistoryRewriter:
 
         if moved := self.history.put_back(find_original):
             self.changes.moved += moved
-            self._strip_turns(())
+            for assistant in self._assistant_turns:
+                self._strip_turn(assistant, lambda _: False)
 
     def restore_nothing(self, shared: Collection[str] = ()) -> HistoryChanges:
         """Restore nothing: note the turns left without reasoning, which may be restored later. See
         `find_missing` for `shared`."""
-        if shared:
-            self._strip_turns(shared)
+        self._strip_texts(shared)
         for assistant in self._assistant_turns:
             if assistant.removed and not assistant.has_raw:
                 self.changes.bare_turns.update(_identifiers(assistant.turn))
