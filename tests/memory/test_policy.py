@@ -226,6 +226,29 @@ class TestRestore:
             assert rewriter.restore([None] * len(rewriter.find_missing())).missed == missed
 
 
+@pytest.mark.parametrize(
+    ("known", "kept"), [("One. Two.", "One. c1 Two. c2"), ("One.", "One. Two. c1 c2")]
+)
+def test_reasoning_that_was_moved_stays_where_it_is_not_remembered(known: str, kept: str) -> None:
+    thoughts = [
+        {"type": "thinking", "thinking": text, "signature": ""} for text in ("One.", "Two.")
+    ]
+    calls = [{"type": "tool_use", "id": f"c{n}", "name": "f", "input": {}} for n in (1, 2)]
+    answer = {"role": "assistant", "content": [*thoughts, *calls]}
+    conversation = MessagesHistory({"messages": [answer]})
+    rewriter = HistoryRewriter(conversation, HistoryPolicy("client", "altered", AUTO, native=True))
+    rewriter.strip(lambda _: False)
+    originals = [
+        Original.from_reasoning([thought], thought["thinking"], altered=True)
+        if thought["thinking"] in known
+        else None
+        for thought, _ in zip(thoughts, rewriter.find_missing(), strict=True)
+    ]
+    rewriter.restore(originals)
+    content = conversation.body()["messages"][0]["content"]
+    assert " ".join(each.get("thinking") or each["id"] for each in content) == kept
+
+
 def test_only_what_precedes_known_turns_is_digested_where_the_answer_is_not_remembered() -> None:
     conversation = ChatHistory({"messages": [USER, said("Old."), USER, said("New."), USER]})
     rewriter = HistoryRewriter(conversation, HistoryPolicy("client", "altered", AUTO))

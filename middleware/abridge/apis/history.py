@@ -77,7 +77,7 @@ class History(ABC):
 
     @abstractmethod
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Return the texts that stand in the places of reasoning, alone and joined."""
+        """Return the texts that stand in the places of reasoning."""
 
     @abstractmethod
     def reasoning_states(self, turn: Turn) -> set[str]:
@@ -167,9 +167,8 @@ class PieceHistory(History):
         return [RecordedTurn(cls.read_joined_turn(answer), raw, original, tuple(keys))]
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Return the whole reasoning of a turn, and that of each of its pieces."""
-        texts = self.raw_texts(turn.items)
-        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
+        """Return the whole reasoning of a turn: a piece of it may be another turn's."""
+        return tuple(filter(None, ["".join(self.raw_texts(turn.items))]))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(find_states(list(filter(self.is_reasoning, turn.items))))

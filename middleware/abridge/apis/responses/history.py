@@ -140,9 +140,9 @@ class ResponsesHistory(ClientPieceHistory):
         return [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Return also the whole summary of a turn, and that of each of its items."""
-        summaries = list(map(summary_text, filter(is_reasoning, turn.items)))
-        return (*super().reasoning_texts(turn), "".join(summaries), *summaries)
+        """Return also the whole summary of a turn."""
+        summary = "".join(map(summary_text, filter(is_reasoning, turn.items)))
+        return (*super().reasoning_texts(turn), summary)
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         ids = _upstream_ids(filter(is_reasoning, turn.items))
