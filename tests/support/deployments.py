@@ -18,7 +18,6 @@ from abridge.http.app_transport import AppTransport
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import scope_for
-from tests.support.upstream import Upstream
 
 Form = Literal["mounted", "sidecar", "embedded"]
 FORMS: tuple[Form, ...] = ("mounted", "sidecar", "embedded")
@@ -28,7 +27,7 @@ METRICS = CollectorRegistry()
 """Shared by apps whose metrics nobody reads: to create all of them takes longer than the rest."""
 
 
-def transport_to(upstream: Upstream) -> httpx.AsyncBaseTransport:
+def transport_to(upstream: ASGIApp) -> httpx.AsyncBaseTransport:
     """Return a transport that sends every request to an app in this process."""
     return AppTransport(upstream, scope_for("/"))
 
@@ -39,7 +38,7 @@ def settings_for(**tables: Any) -> Settings:
 
 def build_app(
     form: Form,
-    upstream: Upstream,
+    upstream: ASGIApp,
     *,
     writer: Summarizer | None = None,
     review: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import pytest
@@ -15,7 +15,8 @@ from tests.end_to_end.histories.clients import Client
 from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.responses_provider import OpenAI
-from tests.end_to_end.histories.stage import stage
+from tests.end_to_end.histories.stage import Summing, stage
+from tests.support.deployments import ORIGIN, build_app
 
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 APIS = ("chat", "responses", "messages")
@@ -49,6 +50,28 @@ async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
             client.app = next(replicas)
         client.app = next(replicas)
     return client
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("history", [{}, {"seal_keys_env": "SEAL"}], ids=["store", "seals"])
+@pytest.mark.parametrize(
+    ("api", "name"), [*product(APIS, ["vllm", "vllm responses"]), ("messages", "anthropic")]
+)
+async def test_one_abridge_may_seal_in_front_of_another_that_does_not(
+    api: str, name: str, history: dict[str, Any]
+) -> None:
+    provider = PROVIDERS[name]()
+    upstreams = [{"base_url": f"{ORIGIN}/v1", "api": api}]
+    behind = stage(provider, "summary")
+    app = build_app("sidecar", behind, writer=Summing(), upstreams=upstreams, history=history)
+    client = Client(app, provider, api, stream=True)
+    await client.ask(rounds=2)
+    await client.ask(rounds=1)
+    assert not provider.refusals
+    for sent in client.sent:
+        assert_safe(sent, provider)
+        due = provider.due_reasoning(sent.serials)
+        assert labels(str(provider.returned_reasoning(sent.body))) == labels(str(due))
 
 
 @pytest.mark.matrix(1)
