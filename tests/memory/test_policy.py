@@ -255,7 +255,7 @@ def test_only_what_precedes_known_turns_is_digested_where_the_answer_is_not_reme
     keys = {"Old.": [b"key"]}
     (query,) = rewriter.find_missing((), lambda turn: keys.get(turn.text, []), to_end=False)
     before, after = (PrefixDigest().extended_by(conversation.turns[:n]) for n in (1, 2))
-    assert query == (conversation.turns[1], [b"key"], before.digest(), b"", b"")
+    assert query == (conversation.turns[1], [b"key"], before.digest(), b"")
     assert rewriter.prefix.digest() == after.digest()
 
 

@@ -1,4 +1,4 @@
-"""What the memory of a route holds: originals, summaries, and how later versions look them up."""
+"""What the memory of a route holds: originals and summaries, and what earlier versions marked."""
 
 from __future__ import annotations
 
@@ -6,46 +6,27 @@ import asyncio
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pytest
 
-from abridge.apis.gemini.history import GeminiHistory
-from abridge.apis.gemini.messages import MADE_ID
 from abridge.config.loading import require_extra
 from abridge.config.tables import HistorySettings
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn, is_counted_id, is_random_id
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
 from abridge.memory.originals import Original, digest_text, is_unique
-from abridge.memory.policy import HistoryPolicy, HistoryRewriter
 from abridge.memory.registry import BACKENDS, MemoryRegistry, open_shared_store
 from abridge.memory.route_memory import ConversationOwner, RouteMemory
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import StoreObserver, observe_nothing
 from abridge.memory.summaries import SHARE_BATCH, OwnerTags, SummaryRegistry
-from abridge.providers.catalog import PROFILES
-from tests.apis.gemini.scripts import function_call, signed, text, thought
+from tests.apis.gemini.scripts import signed, text, thought
 from tests.memory.stores.cases import RING, TTL
 from tests.support.deployments import ORIGIN, settings_for
 
 Json = dict[str, Any]
-ANSWER = [thought("Hm."), signed(function_call(a=1), "c2ln")]
 LATER = [thought("So."), signed(text("It is there."), "c2ln")]
-
-
-def contents(identity: str = "") -> list[Json]:
-    """Return a question, a call without an id of the model's, its result and a text."""
-    named = {"id": identity} if identity else {}
-    result = {"functionResponse": {**named, "name": "look", "response": {"output": "7"}}}
-    return [
-        {"role": "user", "parts": [text("Where?")]},
-        {"role": "model", "parts": [function_call(identity, a=1)]},
-        {"role": "user", "parts": [result]},
-        {"role": "model", "parts": [text("It is there.")]},
-        {"role": "user", "parts": [text("Sure?")]},
-    ]
 
 
 def make(observe: StoreObserver = observe_nothing) -> tuple[RouteMemory, ConversationOwner]:
@@ -53,22 +34,6 @@ def make(observe: StoreObserver = observe_nothing) -> tuple[RouteMemory, Convers
     memory = MemoryRegistry(settings, observe, None).for_route(settings.routes[0])
     tags = {memory.keyring.primary.id: b"anna"}
     return memory, ConversationOwner(memory.keyring, tags, "default", "m")
-
-
-async def test_what_earlier_versions_remembered_of_calls_without_ids_is_found() -> None:
-    memory, owner = make()
-    before = GeminiHistory({"contents": contents()}).turns
-    for index, parts in ((2, ANSWER), (4, LATER)):
-        prefix = PrefixDigest().extended_by(before[:index])
-        original = Original.from_reasoning(parts, "Hm.", altered=True)
-        await memory.remember(owner.place_of(before[index], prefix), original)
-    history = GeminiHistory({"contents": contents(f"{MADE_ID}0123456789abcdef01")})
-    rewriter = HistoryRewriter(
-        history, HistoryPolicy("client", "altered", PROFILES["gemini-native"], translated=True)
-    )
-    rewriter.strip(lambda _: False)
-    found = await memory.recall(owner, rewriter.find_missing((), partial(memory.held_keys, owner)))
-    assert [original and original.decode() for original in found] == [ANSWER, LATER]
 
 
 async def test_only_turns_that_the_store_may_hold_are_looked_up() -> None:

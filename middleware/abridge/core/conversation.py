@@ -96,9 +96,6 @@ class Turn:
     from_envelope: bool = False  # it has reasoning that came in an envelope
     items: list[dict[str, Any]] = field(default_factory=list)
     """The request's own JSON objects, to be changed in place: a message, or items."""
-    former: Turn | None = None
-    """The turn as earlier versions told it, without ids that Abridge made: what they remembered is
-    found by that."""
     _canonical_calls: list[str] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -167,22 +164,18 @@ class PrefixDigest:
     """A running digest over turns: the same for the same turns, however a client writes them.
 
     A second one is the same whatever ids a client gives the calls: they are numbered as they come.
-    Without calls the two are one. A third is that of the turns as earlier versions told them.
+    Without calls the two are one.
     """
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=16)
         self._numbered: blake2b | None = None  # the second one, from the first call on
-        self._former: blake2b | None = None  # the third one, from the first such turn on
         self._numbers: dict[str, str] = {}  # of calls, by id
         self.may_be_renamed = True
         """Every id of a call only counts: a client may have given them all."""
 
     def add(self, turn: Turn) -> None:
         canonical = _with_length(turn.encode_canonical())
-        if turn.former is not None or self._former is not None:
-            self._former = self._former or self._running.copy()
-            self._former.update(_with_length((turn.former or turn).encode_canonical()))
         if turn.calls or turn.answers_call:
             self._numbered = self._numbered or self._running.copy()
             self._numbered.update(_with_length(turn.encode_canonical(self._number)))
@@ -196,16 +189,11 @@ class PrefixDigest:
     def numbered_digest(self) -> bytes:
         return (self._numbered or self._running).digest()
 
-    def former_digest(self) -> bytes:
-        """Return the third digest; nothing if it is the first."""
-        return b"" if self._former is None else self._former.digest()
-
     def extended_by(self, turns: Iterable[Turn]) -> PrefixDigest:
         """Return a copy of the prefix, extended by these turns."""
         extended = PrefixDigest()
         extended._running = self._running.copy()
         extended._numbered = self._numbered and self._numbered.copy()
-        extended._former = self._former and self._former.copy()
         extended._numbers = dict(self._numbers)
         extended.may_be_renamed = self.may_be_renamed
         for turn in turns:

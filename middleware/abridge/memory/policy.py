@@ -94,8 +94,6 @@ class TurnQuery(NamedTuple):
     numbered: bytes
     """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
     them, as agno does: each only counts. Else empty."""
-    former: bytes
-    """The digest as earlier versions made it, where that is another; else empty."""
 
 
 @dataclass(slots=True)
@@ -196,13 +194,11 @@ class HistoryRewriter:
             if before is turn:
                 break
             self.prefix.add(before)
-        prefix, former = self.prefix.digest(), self.prefix.former_digest()
+        prefix = self.prefix.digest()
         self.prefix.add(turn)
-        if turn.former is not None:
-            former = former or prefix
         is_renamed = turn.calls and self.prefix.may_be_renamed
         numbered = self.prefix.numbered_digest() if is_renamed else b""
-        return TurnQuery(turn, keys, prefix, numbered, former)
+        return TurnQuery(turn, keys, prefix, numbered)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is

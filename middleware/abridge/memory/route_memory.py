@@ -217,11 +217,11 @@ class RouteMemory:
 
     def held_keys(self, owner: ConversationOwner | None, turn: Turn) -> Sequence[bytes]:
         """Return the store keys of a turn; none if the store holds nothing for it, not even under
-        the numbers of its calls or as earlier versions told it."""
+        the numbers of its calls."""
         if owner is None or self.store is None:
             return ()
         keys = owner.turn_keys(turn)
-        if any(map(self.store.may_hold, keys)) or turn.former is not None:
+        if any(map(self.store.may_hold, keys)):
             return keys
         return keys if turn.calls and all(is_counted_id(call.id) for call in turn.calls) else ()
 
@@ -243,15 +243,11 @@ class RouteMemory:
     ) -> list[Original | None]:
         turns = [(each.keys, each.prefix, is_unique(each.turn)) for each in queries]
         values = await self._recall_turns(store, turns)
-        for look_up, digests in (
-            (self._look_up_renamed, [query.numbered for query in queries]),
-            (self._look_up_former, [query.former for query in queries]),
-        ):
-            missing = [n for n, digest in enumerate(digests) if digest and values[n] is None]
-            if missing:
-                others = await look_up(store, owner, [queries[index] for index in missing])
-                for index, value in zip(missing, others, strict=True):
-                    values[index] = value
+        missing = [n for n, each in enumerate(queries) if each.numbered and values[n] is None]
+        if missing:
+            others = await self._look_up_renamed(store, owner, [queries[n] for n in missing])
+            for index, value in zip(missing, others, strict=True):
+                values[index] = value
         return [Original.unpack(value) if value is not None else None for value in values]
 
     async def _recall_turns(
@@ -275,15 +271,6 @@ class RouteMemory:
         recalled = await store.recall([StoreQuery(*half, unique=False) for half in halves])
         found = dict(zip(known, recalled, strict=True))
         return [found.get(place or b"") for place in places]
-
-    async def _look_up_former(
-        self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
-    ) -> list[bytes | None]:
-        """Look up turns as earlier versions told them: what those remembered."""
-        turns = [
-            (owner.turn_keys(each.turn.former or each.turn), each.former, False) for each in queries
-        ]
-        return await self._recall_turns(store, turns)
 
     async def remember(self, place: TurnPlace, original: Original | None) -> None:
         """Remember a turn's original. None: that it had no reasoning, where that of one like it

@@ -118,8 +118,7 @@ def _read_turns(content: Json) -> Iterator[Turn]:
         result = part["functionResponse"]
         output, name = _text_of_json(result.get("response")), string(result.get("name"))
         call = string(result.get("id")) or name
-        former = Turn("tool", output, answers_call=name) if _has_made_id(part) else None
-        yield Turn("tool", output, answers_call=call, items=[part], former=former)
+        yield Turn("tool", output, answers_call=call, items=[part])
     if not results:
         yield Turn("user", _read_text(parts), items=[content])
 
@@ -128,14 +127,12 @@ def _model_turn(parts: list[Json]) -> Turn:
     """Read a turn of the model's. Its images do not tell it, since some clients do not return
     them."""
     answer = GeminiHistory.without_reasoning(parts)
-    has_made_ids = any(map(_has_made_id, answer))
     return Turn(
         role="assistant",
         text=_read_text([part for part in answer if not (is_call(part) or "inlineData" in part)]),
         calls=tuple(map(_read_call, filter(is_call, answer))),
         has_opaque_state=any(map(signature_of, parts)),
         items=parts,
-        former=_model_turn(list(map(_without_made_id, answer))) if has_made_ids else None,
     )
 
 
