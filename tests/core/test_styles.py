@@ -121,9 +121,8 @@ assert Cleaner("listed").feed(text, last=True) == text
 assert Cleaner("concise").feed(text, last=True) == "I look.\\nI leap."
 
 def asked(style):
-    prompts = Settings().summarizer.prompts
     passage = Passage("A thought. " * 99, style)
-    return build_prompt(passage, marker="m", prompts=prompts, max_input_chars=9999)
+    return build_prompt(passage, Settings().summarizer, "m")
 
 assert asked("listed").user.endswith("a list. End with what you conclude, or do next.")
 assert "lists" in asked("concise").system and "lists" not in asked("listed").system

@@ -15,7 +15,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.protocols import RequestEcho
 from abridge.apis.responses.api import RESPONSES
-from abridge.config.tables import PromptSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import text_size
 from abridge.core.usage import Tokens
@@ -91,9 +91,7 @@ def sent(passages: list[Passage]) -> tuple[int, int]:
     """Return the bytes sent to a summarizer model: reasoning, and in all."""
     material = whole = 0
     for passage in passages:
-        written = build_prompt(
-            passage, marker="4f1d9c", prompts=PromptSettings(), max_input_chars=10**9
-        )
+        written = build_prompt(passage, SummarizerSettings(max_input_chars=10**9), "4f1d9c")
         material += size(passage.text, passage.before, *passage.titles)
         whole += size(written.system, written.user)
     return material, whole

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
-from abridge.apis.api import UpstreamApi, UpstreamOptions
+from abridge.apis.api import UpstreamApi
 from abridge.apis.compaction.form import CompactedAnswer, Compaction, CompactionForm, write_prompt
 from abridge.apis.compaction.responses import (
     CONTEXT_MANAGEMENT,
@@ -57,7 +57,7 @@ from abridge.pipeline.engage import Endpoints
 from abridge.pipeline.inner_call import CapturedAnswer
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import CALL_HEADER, ApiRequest
-from abridge.pipeline.request_translation import as_items, translate_body
+from abridge.pipeline.request_translation import as_items
 from abridge.pipeline.steps import RequestDraft
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
@@ -336,17 +336,13 @@ class Compactor:
         self, writer: ModelSummarizer, asking: Asking, body: Json, _call: Record
     ) -> Summary:
         """Have the configured summarizer write the summary, in its own API."""
-        request, endpoint = asking.request, writer.endpoint
-        api, options = endpoint.api.upstream, UpstreamOptions(endpoint.profile)
-        translated = await request.work.run(
-            translate_body, body, request.api, api, options, lenient=True
-        )
-        history = api.history(translated.body)
+        request, max_tokens = asking.request, self._settings.max_tokens
+        translated = await request.work.run(writer.translate, body, request.api, max_tokens)
+        history = writer.endpoint.api.upstream.history(translated)
         for turn in history.turns:
             history.drop_reasoning(turn)
-        max_tokens, text = self._settings.max_tokens, list[str]()
-        answer = ModelAnswer(endpoint)
-        async for piece in writer.complete(history.sent_body(), max_tokens, answer):
+        text, answer = list[str](), ModelAnswer(writer.endpoint)
+        async for piece in writer.call(history.sent_body(), answer):
             text += [piece] if isinstance(piece, str) else []
         return _summary("".join(text), answer)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.config.tables import PromptSettings
+from abridge.config.tables import PromptSettings, SummarizerSettings
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, SummaryStyle
@@ -30,7 +30,8 @@ PLAIN = PromptSettings()
 
 
 def prompt_for(passage: Passage, prompts: PromptSettings = PLAIN, most: int = 12_000) -> Prompt:
-    return build_prompt(passage, marker=MARKER, prompts=prompts, max_input_chars=most)
+    settings = SummarizerSettings(prompts=prompts, max_input_chars=most)
+    return build_prompt(passage, settings, MARKER)
 
 
 @pytest.mark.parametrize("style", STYLES)

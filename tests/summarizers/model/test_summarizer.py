@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from abridge.apis.chat.api import CHAT
 from abridge.config.tables import SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
@@ -173,8 +174,9 @@ async def test_a_request_on_responses() -> None:
     assert upstream.request is not None
     assert str(upstream.request.url) == f"{BASE}/responses"
     body = upstream.body
-    assert "why" in body.pop("input")
-    assert body.pop("instructions")
+    system, user = body.pop("input")
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert "why" in user["content"]
     assert body == {
         "model": "small-1",
         "stream": True,
@@ -194,7 +196,8 @@ async def test_a_request_on_messages() -> None:
     assert (headers["x-api-key"], headers["anthropic-version"]) == ("sk-1", "2023-06-01")
     assert "authorization" not in headers
     body = upstream.body
-    assert "why" in body.pop("messages")[0]["content"]
+    (user,) = body.pop("messages")
+    assert "why" in user["content"][0]["text"]
     assert body.pop("system")
     thinking = {"type": "disabled"}
     assert body == {"model": "small-1", "stream": True, "max_tokens": 300, "thinking": thinking}
@@ -246,6 +249,32 @@ async def test_fields_the_model_rejects_are_not_sent(model: str, asked_for: floa
     summarizer = ModelSummarizer.from_settings(settings, upstream, None)
     assert [piece async for piece in summarizer.summarize(Passage("why"))]
     assert upstream.body.get("temperature") == asked_for
+
+
+@pytest.mark.parametrize(
+    ("api", "more"),
+    [("chat", {"temperature": 0.5, "max_tokens": 9}), ("messages", {"max_tokens": 9})],
+)
+def test_a_clients_request_is_written_for_the_model_that_gets_it(
+    api: str, more: dict[str, Any]
+) -> None:
+    """It is not stored, whatever the client wants, and a null takes a field out here as well."""
+    asked: dict[str, Any] = {
+        "model": "thinker-1",
+        "messages": [{"role": "user", "content": "why"}],
+        "max_completion_tokens": 700,
+        "temperature": 0.5,
+        "store": True,
+        "user": "u_1",
+    }
+    settings = SummarizerSettings(
+        kind="model", base_url=BASE, model="claude-opus-4-8", api=api, extra_body={"user": None}
+    )
+    summarizer = ModelSummarizer.from_settings(settings, Upstream(Stream()))
+    body = summarizer.translate(asked, CHAT, 9)
+    known = ("model", "messages", "stream", "stream_options", "metadata")
+    assert body["model"] == "claude-opus-4-8"
+    assert {key: value for key, value in body.items() if key not in known} == more
 
 
 async def test_the_key_is_in_no_representation() -> None:

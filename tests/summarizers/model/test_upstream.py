@@ -127,7 +127,14 @@ async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
             },
         ),
         ("anthropic", "claude-opus-4-8", {"thinking": {"type": "disabled"}}),
-        ("anthropic", "claude-opus-5-5", {}),
+        (
+            "anthropic",
+            "claude-opus-5-5",  # it always thinks
+            {
+                "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": "low"},
+            },
+        ),
         ("anthropic", "claude-3-haiku", {"temperature": 0.3}),
     ],
 )

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from abridge.config.tables import PromptSettings
+from abridge.config.tables import PromptSettings, SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, SummaryStyle, body_of
@@ -72,28 +72,21 @@ class Prompt:
     max_tokens: int  # that the model may answer with
 
 
-def build_prompt(
-    passage: Passage,
-    *,
-    marker: str,
-    prompts: PromptSettings,
-    max_input_chars: int,
-    max_tokens: int | None = None,
-) -> Prompt:
+def build_prompt(passage: Passage, settings: SummarizerSettings, marker: str) -> Prompt:
     """Build the prompt for a passage.
 
     `marker` must be random and new for each call. If the reasoning is longer than
-    `max_input_chars`, only its head and tail are sent. `prompts` may replace the instructions, but
-    neither the language nor the rule that reasoning is data.
+    `max_input_chars`, only its head and tail are sent. The settings may replace the instructions,
+    but neither the language nor the rule that reasoning is data.
     """
     if passage.translates:
         return _translation(passage.text, language_name(passage.language or ""), marker)
-    text = shorten(passage.text, max_input_chars)
+    text = shorten(passage.text, settings.max_input_chars)
     size = text_size(text)
     titles = _latest_titles(passage, size)
     told = [*titles, *_end_of(_last_told_text(passage), size)]
     before = [] if told else _end_of(passage.before, size)
-    own = getattr(prompts, passage.style)
+    own = getattr(settings.prompts, passage.style)
     if own is not None:
         instructions = own.replace(TITLES_PLACEHOLDER, _fence({"titles": titles}, marker))
     elif told:
@@ -111,7 +104,7 @@ def build_prompt(
     return Prompt(
         system=f"{instructions}\n\n{DATA_RULE.format(language=language, marker=marker)}",
         user=f"{_fence(material, marker)}\n\n{request}",
-        max_tokens=max_tokens or STYLES[passage.style].max_tokens,
+        max_tokens=settings.max_tokens or STYLES[passage.style].max_tokens,
     )
 
 

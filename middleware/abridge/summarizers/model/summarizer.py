@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from abridge.apis.api import Api
 from abridge.apis.credentials import credential_header
 from abridge.apis.json import dumps
 from abridge.apis.registry import APIS
@@ -28,7 +29,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
-from abridge.summarizers.model.prompts import Prompt, build_prompt, said_by_itself, shorten
+from abridge.summarizers.model.prompts import build_prompt, said_by_itself, shorten
 from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
@@ -73,17 +74,16 @@ class ModelSummarizer:
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        body = self.endpoint.build_body(self.settings, self._prompt(passage))
-        return self._call(body, ModelAnswer(self.endpoint))
+        prompt = build_prompt(passage, self.settings, self.marker())
+        body = self.endpoint.summary_body(prompt, self.settings)
+        return self.call(body, ModelAnswer(self.endpoint))
 
-    def complete(
-        self, conversation: Json, max_tokens: int, answer: ModelAnswer
-    ) -> AsyncIterator[str | SummarizerUsage]:
-        """Have the model go on with a conversation in its API. Raises SummarizerError."""
-        body = self.endpoint.complete_body(conversation, self.settings, max_tokens)
-        return self._call(body, answer)
+    def translate(self, body: Json, api: Api, max_tokens: int) -> Json:
+        """Return the body of a client's request as the model gets it. Raises RequestError."""
+        return self.endpoint.write_body(api.read_request(body), max_tokens, self.settings)
 
-    async def _call(self, body: Json, answer: ModelAnswer) -> AsyncIterator[str | SummarizerUsage]:
+    async def call(self, body: Json, answer: ModelAnswer) -> AsyncIterator[str | SummarizerUsage]:
+        """Have the model answer a request in its API. Raises SummarizerError."""
         try:
             response = await self.transport.handle_async_request(self._request(body))
             try:
@@ -116,15 +116,6 @@ class ModelSummarizer:
         shown = shorten(passage.text, self.settings.max_input_chars)
         hidden = f"{passage.before}\n{shown}" if passage.hidden else ""
         return Checks(passage, instructions=said, hidden=hidden)
-
-    def _prompt(self, passage: Passage) -> Prompt:
-        return build_prompt(
-            passage,
-            marker=self.marker(),
-            prompts=self.settings.prompts,
-            max_input_chars=self.settings.max_input_chars,
-            max_tokens=self.settings.max_tokens,
-        )
 
     def _request(self, body: Json) -> httpx.Request:
         return httpx.Request(
