@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from abridge.core.conversation import Json
@@ -229,18 +231,14 @@ class TranslatedRequest:
 
 def merge_runs(messages: Iterable[Message], *roles: Role) -> Iterator[Message]:
     """Yield the messages, consecutive ones of one of these roles as one."""
-    run: Message | None = None
-    for message in messages:
-        if run is not None and message.role == run.role:
-            run.parts += message.parts
-            continue
-        if run is not None:
-            yield run
-        run = message if message.role in roles else None
-        if run is None:
-            yield message
-    if run is not None:
-        yield run
+    for role, run in groupby(messages, attrgetter("role")):
+        if role in roles:
+            first = next(run)
+            for message in run:
+                first.parts += message.parts
+            yield first
+        else:
+            yield from run
 
 
 def normalized(messages: Iterable[Message]) -> list[Message]:
@@ -271,29 +269,21 @@ _EMPTY_TEXTS = (TextPart(""), RefusalPart(""))
 
 
 def _merge_assistant(messages: Iterable[Message]) -> Iterator[Message]:
-    run: Message | None = None
-    for message in messages:
-        parts: list[MessagePart] = [
-            part for part in message.parts if not isinstance(part, UnknownPart)
-        ]
-        if message.role == "assistant":
-            run = run or message.with_parts([])
-            run.parts += [part for part in parts if part not in _EMPTY_TEXTS]
+    for role, run in groupby(messages, attrgetter("role")):
+        known = [(message, [*filter(_is_known, message.parts)]) for message in run]
+        if role != "assistant":
+            told = ((message, parts) for message, parts in known if parts or not message.parts)
+            yield from (message.with_parts(parts) for message, parts in told)
             continue
-        yield from _finish_run(run)
-        run = None
-        if parts or not message.parts:
-            yield message.with_parts(parts)
-    yield from _finish_run(run)
+        said = [part for _, parts in known for part in parts if part not in _EMPTY_TEXTS]
+        while said and isinstance(said[-1], ReasoningPart):
+            said.pop()
+        if said:
+            yield known[0][0].with_parts(said)
 
 
-def _finish_run(run: Message | None) -> Iterator[Message]:
-    if run is None:
-        return
-    while run.parts and isinstance(run.parts[-1], ReasoningPart):
-        run.parts.pop()
-    if run.parts:
-        yield run
+def _is_known(part: MessagePart) -> bool:
+    return not isinstance(part, UnknownPart)
 
 
 def unknown_parts(messages: Iterable[Message]) -> list[Unsupported]:
