@@ -354,6 +354,21 @@ THINKING = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("api", "frames"),
+    [
+        ("chat", chat_stream("", f"I think.</think>{TEXT}")),
+        ("responses", responses_stream([message_item(0, f"I think.</think>{TEXT}")])),
+        ("messages", messages.stream([messages.text(f"I think.</think>{TEXT}")])),
+    ],
+)
+async def test_only_the_first_block_of_an_answer_is_one_that_the_prompt_opened(
+    api: str, frames: list[bytes]
+) -> None:
+    text, _ = await summarize_once(Upstream(Stream(*frames)), api=api, profile="prefilled")
+    assert text == TEXT
+
+
 @pytest.mark.parametrize(("api", "frames"), THINKING)
 async def test_the_summarizers_own_reasoning_never_shows(api: str, frames: list[bytes]) -> None:
     text, spent = await summarize_once(Upstream(Stream(*frames)), api=api)

@@ -34,12 +34,13 @@ class ModelAnswer:
     stopped, unless it was done."""
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
-        profile = replace(endpoint.profile, inline_on_responses=False)  # the splitter sees to that
+        profile = endpoint.profile  # any model may write thinking into its text
+        places = (*profile.reasoning_in, "tags")
+        profile = replace(profile, reasoning_in=places, inline_on_responses=True)
         read = endpoint.api.upstream.translating_reader  # it tells why an answer ended
         display = Display(show_raw=False)
         self._reader = read(profile, display, 0)
         self._frames = FrameReader(self._reader, display)
-        self._splitter = endpoint.make_splitter()
         self._decoder: FrameDecoder | None = None
         self._body = bytearray()
         self._tokens: Tokens | None = None
@@ -101,7 +102,7 @@ class ModelAnswer:
     def _collect_text(self, events: list[Event]) -> str:
         text = ""
         for event in events:
-            pieces = self._splitter.feed(event.text) if isinstance(event, ContentDelta) else []
+            text += event.text if isinstance(event, ContentDelta) else ""
             match event:
                 case RefusalDelta(refusal=str(refusal)) if refusal:
                     self.reason = "content_filter"
@@ -116,7 +117,5 @@ class ModelAnswer:
                 case ResponseEnded(ok=ok, usage=usage):
                     self.ended, self.failed = True, self.failed or not ok
                     self._tokens = usage or self._tokens
-                    pieces = self._splitter.end()
-            text += "".join(piece.text for piece in pieces if piece.kind == "text")
         self._has_text = self._has_text or bool(text.strip())
         return text

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from abridge.apis.api import Api, UpstreamOptions
-from abridge.apis.chat.api import CHAT
 from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.core.model_request import Message, ModelRequest, TextPart
 from abridge.providers.profile import Profile
-from abridge.stages.tags import TagSplitter
 from abridge.summarizers.model.prompts import Prompt
 
 
@@ -56,10 +54,3 @@ class ModelEndpoint:
         self.profile.drop_rejected(fields, request.model)
         fields |= settings.extra_body
         return {key: value for key, value in fields.items() if value is not None}
-
-    def make_splitter(self) -> TagSplitter:
-        """Create a splitter for inline reasoning, which the Readers but Chat Completions' do not
-        look for in a text."""
-        if self.api is CHAT:
-            return TagSplitter(())
-        return TagSplitter(self.profile.tags, prefilled=self.profile.prefilled)
