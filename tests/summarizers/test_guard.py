@@ -24,7 +24,6 @@ from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.guard import (
     BACKOFF_SECONDS,
-    MAX_ROUTES,
     Bulkhead,
     GraceBackoff,
     Guard,
@@ -860,52 +859,44 @@ def outcomes(registry: CollectorRegistry) -> dict[str, float]:
     }
 
 
-def test_two_misses_in_a_row_suspend_waiting_on_a_route() -> None:
-    patience = GraceBackoff()
-    patience.note_miss("a", 0.0)
-    assert patience.grace("a", 1.0, 5.0) == 5.0
-    patience.note_miss("a", 1.0)
-    assert patience.grace("a", 2.0, 5.0) == 0.0
-    assert patience.grace("a", 0.9 + BACKOFF_SECONDS, 5.0) == 0.0
-    assert patience.grace("a", 1.0 + BACKOFF_SECONDS, 5.0) == 5.0
+class TestGraceBackoff:
+    def setup_method(self) -> None:
+        self.now = 0.0
+        self.backoff = GraceBackoff(lambda: self.now)
 
+    def miss(self, *times: float, route: str = "a") -> None:
+        for self.now in times:
+            self.backoff.note(route, missed=True)
 
-def test_a_summary_in_time_resets_the_count() -> None:
-    patience = GraceBackoff()
-    patience.note_miss("a", 0.0)
-    patience.note_success("a")
-    patience.note_miss("a", 1.0)
-    assert patience.grace("a", 2.0, 5.0) == 5.0
+    def waits(self, now: float, route: str = "a") -> bool:
+        self.now = now
+        return self.backoff[route].admits
 
+    def test_two_misses_in_a_row_suspend_waiting_on_a_route(self) -> None:
+        self.miss(0.0)
+        assert self.waits(1.0)
+        self.miss(1.0)
+        assert not self.waits(2.0)
+        assert not self.waits(0.9 + BACKOFF_SECONDS)
+        assert self.waits(1.0 + BACKOFF_SECONDS)
 
-def test_the_first_miss_after_the_pause_starts_another() -> None:
-    patience = GraceBackoff()
-    patience.note_miss("a", 0.0)
-    patience.note_miss("a", 0.0)
-    patience.note_miss("a", BACKOFF_SECONDS)
-    assert patience.grace("a", BACKOFF_SECONDS + 1, 5.0) == 0.0
+    def test_a_summary_in_time_resets_the_count(self) -> None:
+        self.miss(0.0)
+        self.backoff.note("a", missed=False)
+        self.miss(1.0)
+        assert self.waits(2.0)
 
+    def test_the_first_miss_after_the_pause_starts_another(self) -> None:
+        self.miss(0.0, 0.0, BACKOFF_SECONDS)
+        assert not self.waits(BACKOFF_SECONDS + 1)
 
-def test_misses_without_grace_do_not_extend_the_pause() -> None:
-    patience = GraceBackoff()
-    for now in (0.0, 0.0, 10.0, 20.0):
-        patience.note_miss("a", now)
-    assert patience.grace("a", BACKOFF_SECONDS, 5.0) == 5.0
+    def test_misses_without_grace_do_not_extend_the_pause(self) -> None:
+        self.miss(0.0, 0.0, 10.0, 20.0)
+        assert self.waits(BACKOFF_SECONDS)
 
-
-def test_routes_are_independent() -> None:
-    patience = GraceBackoff()
-    patience.note_miss("a", 0.0)
-    patience.note_miss("b", 0.0)
-    patience.note_miss("a", 0.0)
-    assert patience.grace("a", 1.0, 5.0) == 0.0
-    assert patience.grace("b", 1.0, 5.0) == 5.0
-
-
-def test_the_number_of_remembered_routes_is_limited() -> None:
-    patience = GraceBackoff()
-    for route in ("first", *map(str, range(MAX_ROUTES))):
-        patience.note_miss(route, 0.0)
-        patience.note_miss(route, 0.0)
-    assert patience.grace("first", 1.0, 5.0) == 5.0
-    assert patience.grace("0", 1.0, 5.0) == 0.0
+    def test_routes_are_independent(self) -> None:
+        self.miss(0.0)
+        self.miss(0.0, route="b")
+        self.miss(0.0)
+        assert not self.waits(1.0)
+        assert self.waits(1.0, route="b")

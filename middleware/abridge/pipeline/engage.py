@@ -110,7 +110,7 @@ class Engagement:
             requested,
             self._choose_summarizer(prepared),
             self._guards[upstream],
-            self._backoff.grace(upstream, monotonic(), summary.grace),
+            summary.grace if self._backoff[upstream].admits else 0.0,
         )
         exchange = Exchange(
             plan, self._start_recorder(prepared, plan), endpoints.receive, endpoints.send
@@ -143,10 +143,8 @@ class Engagement:
 
     def _update_backoff(self, route: Route, exchange: Exchange) -> None:
         """Note whether the summarizer met the grace, for later answers of the route."""
-        if exchange.missed_deadline:
-            self._backoff.note_miss(route.upstream.name, monotonic())
-        elif exchange.summarized:
-            self._backoff.note_success(route.upstream.name)
+        if exchange.missed_deadline or exchange.summarized:
+            self._backoff.note(route.upstream.name, missed=exchange.missed_deadline)
 
 
 def _make_guards(settings: Settings, make_guard: Callable[[str], Guard]) -> dict[str, Guard]:

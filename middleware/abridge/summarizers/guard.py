@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from functools import partial
 from traceback import format_exception_only, format_tb
 from typing import TypeGuard
 
@@ -55,9 +56,6 @@ BREAKER_OPEN = ErrorDetail("breaker_open", "The summarizer failed too often and 
 MISSES_TO_BACK_OFF = 2
 
 BACKOFF_SECONDS = 30.0
-
-MAX_ROUTES = 1024
-"""Maximum routes remembered; beyond that, the route whose last miss is oldest is forgotten."""
 
 _log = logging.getLogger(__name__)
 
@@ -384,35 +382,18 @@ def _with_usage(error: SummarizerError, usage: SummarizerUsage | None) -> Summar
     return error
 
 
-@dataclass(slots=True)
-class _RouteMisses:
-    misses: int = 0
-    backs_off_until: float = 0.0
+class GraceBackoff(defaultdict[str, CircuitBreaker]):
+    """A breaker for each route, which opens when summaries miss the grace. `clock` returns
+    seconds."""
 
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(partial(CircuitBreaker, MISSES_TO_BACK_OFF, BACKOFF_SECONDS, clock))
 
-class GraceBackoff:
-    """Remembers misses per route. `now` is in seconds on any monotonic clock."""
-
-    def __init__(self) -> None:
-        self._routes: dict[str, _RouteMisses] = {}
-
-    def grace(self, route: str, now: float, grace: float) -> float:
-        """Return the grace for the route's next answer: `grace`, or 0 while backing off."""
-        entry = self._routes.get(route)
-        return 0.0 if entry is not None and now < entry.backs_off_until else grace
-
-    def note_miss(self, route: str, now: float) -> None:
-        """Note that a summary was not ready within the grace; ignored while backing off."""
-        if not self.grace(route, now, 1.0):
-            return
-        entry = self._routes.pop(route, None) or _RouteMisses()
-        self._routes[route] = entry
-        entry.misses += 1
-        if entry.misses >= MISSES_TO_BACK_OFF:
-            entry.backs_off_until = now + BACKOFF_SECONDS
-        if len(self._routes) > MAX_ROUTES:
-            del self._routes[next(iter(self._routes))]
-
-    def note_success(self, route: str) -> None:
-        """Note that a summary was ready in time."""
-        self._routes.pop(route, None)
+    def note(self, route: str, *, missed: bool) -> None:
+        """Note whether a summary was ready within the grace. A miss is ignored while backing off:
+        nothing waited for it."""
+        breaker = self[route]
+        if not missed:
+            breaker.note_success()
+        elif breaker.admits:
+            breaker.note_failure()
