@@ -192,7 +192,7 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_total_alone_stays_as_it_is(api: str) -> None:
-    share = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
+    share = SummaryShare(Tokens(10, 5, 15), ("mini",), 1, incomplete=False)
     end = ResponseEnded(None, None, ok=True, usage=Tokens(total=9), share=share)
     billed = RequestEcho({"stream_options": {"include_usage": True}})
     usage = json.loads(make_writer(api, billed).write_whole(end))["usage"]

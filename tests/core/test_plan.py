@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from abridge.core.plan import BYTES_PER_TOKEN, OverheadBudget, Passage, SummaryPlan
-from abridge.core.usage import SummaryShare, Tokens, UsageLedger
+from abridge.core.usage import SummaryShare, Tokens
 from tests.core.sequencer_driver import SequencerDriver
 
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
@@ -105,11 +105,9 @@ class TestSequenced:
 
 
 def share_of(*calls: Tokens | None) -> SummaryShare:
-    ledger = UsageLedger()
+    share = SummaryShare()
     for spent in calls:
-        ledger.add_call(spent, "mini")
-    share = ledger.build_share()
-    assert share is not None
+        share = share.with_call(spent, "mini")
     return share
 
 

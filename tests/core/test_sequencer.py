@@ -515,7 +515,7 @@ class TestFallback:
         assert "0: extract of 13" in driver.emitted_labels
         assert driver.emitted_labels[-2:] == ["closed: upstream_error", "ended"]
         assert driver.ended.share is not None
-        assert driver.ended.share.model == "extractive"
+        assert driver.ended.share.models == ("extractive",)
         assert driver.ended.summaries[0, 0] == ItemSummary(
             parts=("extract of 13",), error=BROKEN, extracted=1
         )

@@ -81,7 +81,7 @@ from abridge.core.parts import (
 from abridge.core.plan import LEAST_SIZE, OverheadBudget, SummaryPlan
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, body_of
-from abridge.core.usage import Tokens, UsageLedger
+from abridge.core.usage import EXTRACTIVE, SummaryShare, Tokens
 
 EMITTED_AT_ONCE = 100
 """Events that leave a queue in one step: after a hold there may be thousands, and to write them
@@ -101,7 +101,7 @@ class Sequencer:
         self._shared_queue: list[Event] = []
         self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
         self._part_ids = PartIds()
-        self._ledger = UsageLedger()
+        self._share = SummaryShare()
         self._budget = OverheadBudget(plan.max_overhead)
         self._effects: list[Effect] = []
         self._stopped_by: ErrorDetail | None = None  # why no more summaries are to be shown
@@ -127,7 +127,7 @@ class Sequencer:
     @property
     def spent(self) -> Tokens:
         """Usage that summarizers have reported so far, also for a response that never ends."""
-        return self._ledger.tokens
+        return self._share.tokens
 
     @property
     def deadline(self) -> float | None:
@@ -374,7 +374,7 @@ class Sequencer:
 
     def _record_usage(self, part_id: int, spent: Tokens | None, model: str | None = None) -> None:
         """Record the usage of a call that is over or cancelled."""
-        self._ledger.add_call(spent, model)
+        self._share = self._share.with_call(spent, model)
         self._budget.settle_call(part_id, spent)
 
     def _yield_to_native(self, item: ReasoningItem) -> None:
@@ -416,7 +416,7 @@ class Sequencer:
             item.error = item.error or error
         if text:
             part.use_fallback(text)
-            self._ledger.add_extract()
+            self._share = self._share.with_model(EXTRACTIVE)
         else:
             part.end(complete=False)
 
@@ -489,7 +489,8 @@ class Sequencer:
             if isinstance(event, UsageReported | ResponseEnded):
                 fatal = self._lanes.first_error if self._plan.fail_response else None
                 error = event.error or fatal
-                event = replace(event, share=self._ledger.build_share(), error=error)
+                share = self._share if self._share.parts else None
+                event = replace(event, share=share, error=error)
             if isinstance(event, ResponseEnded):
                 event.summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
                 self.done = True

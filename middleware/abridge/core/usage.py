@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,55 +54,36 @@ EXTRACTIVE = "extractive"
 
 @dataclass(slots=True, frozen=True)
 class SummaryShare:
-    """The summarizer's share of the usage."""
+    """The summarizer's share of a response's usage."""
 
-    tokens: Tokens
-    model: str | None  # names of the models, joined by commas
-    parts: int  # number of calls
-    incomplete: bool  # some call did not report all of its usage
+    tokens: Tokens = Tokens()
+    models: tuple[str, ...] = ()
+    parts: int = 0  # number of calls
+    incomplete: bool = False  # some call did not report all of its usage
+
+    def with_call(self, spent: Tokens | None, model: str | None = None) -> SummaryShare:
+        """Return the share with one more call, and what that reported."""
+        spent = spent or Tokens()
+        return replace(
+            self if model is None else self.with_model(model),
+            tokens=add_tokens(self.tokens, spent.with_total()),
+            parts=self.parts + 1,
+            incomplete=self.incomplete or None in (spent.input, spent.output),
+        )
+
+    def with_model(self, model: str) -> SummaryShare:
+        """Return the share with the name of another model."""
+        return replace(self, models=tuple(dict.fromkeys((*self.models, model))))
 
     def as_dict(self) -> dict[str, int | str | bool | None]:
         return {
             "input_tokens": self.tokens.input,
             "output_tokens": self.tokens.output,
             "total_tokens": self.tokens.total,
-            "model": self.model,
+            "model": ", ".join(self.models) or None,
             "parts": self.parts,
             "incomplete": self.incomplete,
         }
-
-
-@dataclass(slots=True)
-class UsageLedger:
-    """Add up the usage of the summarizer's calls for one response."""
-
-    tokens: Tokens = Tokens()
-    models: list[str] = field(default_factory=list)
-    parts: int = 0
-    incomplete: bool = False
-
-    def add_call(self, spent: Tokens | None, model: str | None = None) -> None:
-        """Add one call with its reported usage."""
-        self.parts += 1
-        if model is not None and model not in self.models:
-            self.models.append(model)
-        if spent is None or None in (spent.input, spent.output):
-            self.incomplete = True
-        if spent is not None:
-            self.tokens = add_tokens(self.tokens, spent.with_total())
-
-    def add_extract(self) -> None:
-        """Record that an extract replaced the summary of a failed call."""
-        if EXTRACTIVE not in self.models:
-            self.models.append(EXTRACTIVE)
-
-    def build_share(self) -> SummaryShare | None:
-        """Return the sum so far, or None if no call was made."""
-        if not self.parts:
-            return None
-        return SummaryShare(
-            self.tokens, ", ".join(self.models) or None, self.parts, self.incomplete
-        )
 
 
 def add_tokens(one: Tokens, other: Tokens) -> Tokens:

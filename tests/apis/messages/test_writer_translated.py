@@ -39,7 +39,7 @@ from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
 REQUEST = RequestEcho({"model": "m"})
 END = ResponseEnded(None, None, ok=True)
 TIMEOUT = ErrorDetail("timeout", "The summarizer took too long.")
-SHARE = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
+SHARE = SummaryShare(Tokens(10, 5, 15), ("mini",), 1, incomplete=False)
 BOTH, SUMMARY = Display(style="auto"), Display(show_raw=False, style="auto")
 RAW = Display(show_summary=False)
 NOTHING = Display(show_raw=False, show_summary=False)

@@ -473,7 +473,7 @@ class TestUsage:
         assert response["reasoning_summary_usage"]["total_tokens"] == 15
 
     def test_the_share_comes_with_the_end(self) -> None:
-        share = SummaryShare(Tokens(1, 2, 3), "mini", 1, incomplete=False)
+        share = SummaryShare(Tokens(1, 2, 3), ("mini",), 1, incomplete=False)
         seen = write(ResponseEnded(None, None, ok=True, usage=Tokens(1, 1, 2), share=share))
         assert seen.response["usage"]["total_tokens"] == 5
 
