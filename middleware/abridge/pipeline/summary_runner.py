@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.client import Clock
 from abridge.summarizers.checks import FAILURES
 from abridge.summarizers.guard import Guard
-from abridge.summarizers.summarizer import Summarizer, closing_iterator
+from abridge.summarizers.summarizer import Summarizer
 from abridge.waiting import Flag
 
 UNKNOWN_USAGE = SummarizerUsage()
@@ -239,9 +240,7 @@ class SummaryRunner:
         """Call the summarizer for the part and pass on its text."""
         spent = SummarizerUsage()
         try:
-            async with closing_iterator(
-                self._guard.summarize(self._summarizer, request.passage)
-            ) as pieces:
+            async with aclosing(self._guard.summarize(self._summarizer, request.passage)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, SummarizerUsage):
                         spent = piece

@@ -7,8 +7,7 @@ then, if known, the usage of the call.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
@@ -70,17 +69,3 @@ def _find_name(summarizer: Summarizer) -> str:
 def is_name(value: object) -> TypeGuard[str]:
     """Return whether a value may stand as a name in metrics and in a line of a log."""
     return isinstance(value, str) and bool(value.strip()) and value.isprintable()
-
-
-T = TypeVar("T")
-
-
-@asynccontextmanager
-async def closing_iterator(iterator: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Like `contextlib.aclosing`, but accept an iterator without `aclose`."""
-    try:
-        yield iterator
-    finally:
-        aclose = getattr(iterator, "aclose", None)
-        if aclose is not None:
-            await aclose()

@@ -7,10 +7,11 @@ redirects and read proxies from the environment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from secrets import token_hex
+from typing import cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -30,7 +31,6 @@ from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.prompts import build_prompt, said_by_itself, shorten
-from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
 """Seconds to read on after the terminal event, so that the connection can be reused."""
@@ -86,19 +86,16 @@ class ModelSummarizer:
         """Have the model answer a request in its API. Raises SummarizerError."""
         try:
             response = await self.transport.handle_async_request(self._request(body))
-            try:
-                async with closing_iterator(aiter(_body_stream(response))) as chunks:
-                    answer.start(response.status_code)
-                    async for chunk in chunks:
-                        if text := answer.feed(chunk):
-                            yield text
-                        if answer.ended:
-                            await _drain(chunks)
-                            break
-                    if not answer.ended and (text := answer.end()):
+            async with aclosing(response), aclosing(_raw_chunks(response)) as chunks:
+                answer.start(response.status_code)
+                async for chunk in chunks:
+                    if text := answer.feed(chunk):
                         yield text
-            finally:
-                await response.aclose()
+                    if answer.ended:
+                        await _drain(chunks)
+                        break
+                if not answer.ended and (text := answer.end()):
+                    yield text
         except (httpx.HTTPError, EventTooLarge) as error:
             failure = _failure(answer, error)
             cause = os_error_text(error) or type(error.__cause__ or error).__name__
@@ -137,11 +134,10 @@ def _failure(answer: ModelAnswer, error: Exception) -> SummarizerError:
     return answer.error("upstream_error", "The call to the summarizer model broke off.")
 
 
-def _body_stream(response: httpx.Response) -> httpx.AsyncByteStream:
-    """Return the raw byte stream: the request asks for no content encoding, so none is undone."""
-    if not isinstance(response.stream, httpx.AsyncByteStream):
-        raise TypeError("An asynchronous transport answers with an asynchronous stream.")
-    return response.stream
+def _raw_chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Return the raw chunks: the request asks for no content encoding, so none is undone."""
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    return cast("AsyncGenerator[bytes, None]", aiter(stream))
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
