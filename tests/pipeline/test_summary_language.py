@@ -75,6 +75,14 @@ class TestChoice:
         headers = {} if header is None else {HEADER: header}
         assert await language_for(api, body, headers, summary={"language": setting}) == language
 
+    async def test_a_users_summarizer_is_told_it_whatever_its_name(self) -> None:
+        """The embedded one, which copies, keeps the reasoning's."""
+        scripted = Scripted()
+        scripted.name = "extractive"
+        app = build_app("mounted", upstream_of("chat"), writer=scripted)
+        await call(app, PATHS["chat"], body_of("chat", summary="auto"))
+        assert {passage.language for passage in scripted.requests} == {"de"}
+
     @EACH_API
     async def test_each_upstream_may_have_its_own(self, api: str) -> None:
         tables = {

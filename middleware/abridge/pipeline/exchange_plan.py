@@ -16,7 +16,6 @@ from abridge.config.settings import Settings
 from abridge.core.envelope import SealEnvelope
 from abridge.core.plan import Fallback, NativeReasoning, SummaryPlan
 from abridge.core.styles import SummaryStyle
-from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
 from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
@@ -25,6 +24,7 @@ from abridge.pipeline.body import Room
 from abridge.pipeline.native_reasoning import depends_on_model, find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.stages.attribution import CallAttribution
+from abridge.summarizers.call import runs_in_process
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import CheckedSummarizer, Summarizer
 
@@ -94,7 +94,7 @@ class ExchangePlanner:
 
         request, summary = prepared.request, prepared.request.route.summary
         style = requested if shows_summary(request.route) else None
-        free, reviewed = summarizer.name == EXTRACTIVE, guard.reviews
+        free, reviewed = runs_in_process(summarizer), guard.reviews
         translates = summary.translate and isinstance(summarizer, CheckedSummarizer)
         find_native = partial(find_native_reasoning, prepared, translates=translates)
         # a review sees every summary that is shown

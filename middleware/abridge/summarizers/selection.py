@@ -11,10 +11,10 @@ from starlette.types import ASGIApp, Scope
 from abridge.apis.api import Api
 from abridge.config.loading import read_secret
 from abridge.config.tables import LimitSettings, SummarizerSettings
-from abridge.core.usage import EXTRACTIVE
 from abridge.errors import SettingsError
 from abridge.http.transport import Transport
 from abridge.providers.profile import Profile
+from abridge.summarizers.call import runs_in_process
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.model.upstream import upstream_summarizer
 from abridge.summarizers.review import Review
@@ -74,7 +74,7 @@ class SummarizerSelection:
     def copies(self) -> bool:
         """True if the summarizer is the embedded one, which copies sentences of the reasoning."""
         shared = self._shared_summarizer
-        return shared is not None and shared.name == EXTRACTIVE
+        return shared is not None and runs_in_process(shared)
 
     @property
     def model(self) -> ModelSummarizer | None:
