@@ -161,7 +161,7 @@ class Api:
     """Bytes that a body with such a wish contains."""
     reasons_on_request: bool = False
     """Clients expect reasoning in an answer only if they asked for it."""
-    ask_to_think: Callable[[Json, Profile], bool] = lambda _body, _profile: False
+    ask_to_think: Callable[[Json], bool] = lambda _: False
     """Changes a request, which goes to upstream untranslated, so that a model reasons that does so
     only if asked. Returns True if that changed anything."""
     ask_for_usage: Callable[[Json], bool] = lambda _: False

@@ -52,7 +52,7 @@ def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:
     there is neither a store nor an envelope.
     """
     upstream = UPSTREAM_APIS.get(route.upstream.api)
-    returns_reasoning = PROFILES[route.upstream.profile].wants_reasoning or (
+    returns_reasoning = PROFILES[route.upstream.profile].returns.wanted or (
         upstream is not None and upstream.requires_reasoning
     )
     has_envelopes = route.history.seal_keys_env is not None and chat.envelope != "none"

@@ -346,7 +346,7 @@ async def ask_for_usage(draft: RequestDraft, context: StepContext) -> None:
 async def ask_to_think(draft: RequestDraft, context: StepContext) -> None:
     """Have a model reason that does so only if asked, where a summary is due."""
     api = context.request.api
-    if context.summary_due and api.ask_to_think(draft.body, context.profile):
+    if context.summary_due and api.ask_to_think(draft.body):
         draft.changed = True
 
 

@@ -115,3 +115,8 @@ def find_capabilities(
     if structured_outputs == "as_claude":
         return found
     return replace(found, structured_outputs=structured_outputs == "all")
+
+
+def has_to_ask(model: str) -> bool:
+    """Return whether a model thinks on Messages, or says what it thinks, only if asked."""
+    return "claude" in model.casefold().rpartition("/")[2]

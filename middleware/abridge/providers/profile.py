@@ -202,8 +202,6 @@ class Profile:
     """The chat field for the tokens to think with, dotted if nested, if it is taken with nothing
     else."""
     cache_marks: bool = False  # its chat API takes Anthropic's `cache_control`
-    thinks_if_asked: tuple[str, ...] = ("*claude*",)
-    """Globs of models that think on Messages, or say what they think, only if a request asks."""
     structured_outputs: StructuredOutputs = "as_claude"
     """The models that give structured outputs on Messages."""
     thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -214,8 +212,6 @@ class Profile:
     """Parameters that its API does not have, by their neutral names."""
     rejects_clear_reasoning: bool = False  # accepts no reasoning in the clear
     min_output_tokens: int = 1  # the lowest limit it accepts for an answer
-    models_without_state: tuple[str, ...] = MODELS_WITHOUT_STATE
-    """Globs of models that reject a request for opaque state."""
     apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
     token_counters: tuple[TokenCounterName, ...] = ()
     """Its endpoints that count tokens, best first, besides that of a Messages endpoint."""
@@ -226,10 +222,6 @@ class Profile:
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`
     source: str = ""  # where its documentation says so
-
-    @property
-    def wants_reasoning(self) -> bool:
-        return self.returns.wanted
 
     @property
     def keeps_summaries_apart(self) -> bool:
@@ -254,11 +246,7 @@ class Profile:
     def takes_unsigned(self, model: str) -> bool:
         """Return whether thinking of other APIs, which nothing signs, may be sent on Messages. An
         upstream of which nothing is known may be Claude's under any name."""
-        return self.wants_reasoning or not (self.learns or self.verifies_signatures(model))
-
-    def has_to_ask(self, model: str) -> bool:
-        """Return whether a model thinks on Messages, or says what it thinks, only if asked."""
-        return matches_any(model.casefold().rpartition("/")[2], self.thinks_if_asked)
+        return self.returns.wanted or not (self.learns or self.verifies_signatures(model))
 
     def thinking_fields(self, effort: str) -> Json:
         """Return the chat fields that set the effort; none if there is no field for it."""

@@ -30,18 +30,17 @@ def request_body(model: str, **fields: Any) -> Json:
     return {"model": model, "max_tokens": 10_000, "messages": [HELLO], **fields}
 
 
-def thinking(model: str, profile: str = "auto", **fields: Any) -> Any:
+def thinking(model: str, **fields: Any) -> Any:
     """Return the thinking that a request goes with."""
     body = request_body(model, **fields)
     before = copy.deepcopy(body)
-    assert ask_to_think(body, PROFILES[profile]) is (body != before)
+    assert ask_to_think(body) is (body != before)
     asked = body.pop("thinking", None)
     before.pop("thinking", None)
     assert body == before
     return asked
 
 
-@pytest.mark.parametrize("profile", ["auto", "anthropic", "bedrock", "litellm"])
 @pytest.mark.parametrize(
     ("model", "asked"),
     [
@@ -53,8 +52,8 @@ def thinking(model: str, profile: str = "auto", **fields: Any) -> Any:
         ("", None),
     ],
 )
-def test_a_model_is_asked_that_thinks_only_then(model: str, profile: str, asked: Any) -> None:
-    assert thinking(model, profile) == asked
+def test_a_model_is_asked_that_thinks_only_then(model: str, asked: Any) -> None:
+    assert thinking(model) == asked
 
 
 @pytest.mark.parametrize("model", [ADAPTIVE, BUDGET])

@@ -21,8 +21,7 @@ from abridge.core.conversation import Json
 from abridge.core.model_request import Message, ModelRequest, ReasoningPart, TranslatedRequest
 from abridge.core.plan import BYTES_PER_TOKEN, byte_length
 from abridge.errors import RequestError
-from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
-from abridge.providers.profile import Profile
+from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities, has_to_ask
 
 MIN_BUDGET = 1024
 """The smallest budget, in tokens (Anthropic API reference, `ThinkingConfigEnabled`)."""
@@ -225,13 +224,13 @@ def _supported_effort(effort: str | None, capabilities: ModelCapabilities) -> st
 # Asking without the client's word
 
 
-def ask_to_think(body: Json, profile: Profile) -> bool:
+def ask_to_think(body: Json) -> bool:
     """Have a Claude model think, and say so, where a summary is due and its client left it open.
 
     Return True if that changed the body. Nothing that the client set yields to it.
     """
     model = string(body.get("model"))
-    if not profile.has_to_ask(model):
+    if not has_to_ask(model):
         return False
     thinking, capabilities = body.get("thinking"), find_capabilities(model)
     config = _shown(thinking, capabilities) if thinking else _config_for(body, capabilities)

@@ -53,7 +53,7 @@ from abridge.core.model_request import (
     unknown_parts,
 )
 from abridge.errors import RequestError
-from abridge.providers.claude import ModelCapabilities, find_capabilities
+from abridge.providers.claude import ModelCapabilities, find_capabilities, has_to_ask
 from abridge.providers.profile import FULL_THINKING
 
 OWN_PARAM_FIELDS: Mapping[str, str] = {
@@ -222,7 +222,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         max_tokens,
         translated,
         forced=forces_tool(choice or {}),
-        asks=options.summary_due and options.profile.has_to_ask(request.model),
+        asks=options.summary_due and has_to_ask(request.model),
     )
     sampling = write_sampling(request, capabilities, translated, thinking=thinking.is_on)
     stops = _write_stops(request, translated)

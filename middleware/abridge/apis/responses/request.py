@@ -38,7 +38,7 @@ from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
-from abridge.providers.profile import Profile, matches_any
+from abridge.providers.profile import MODELS_WITHOUT_STATE, Profile, matches_any
 
 PARAM_FIELDS: Mapping[str, str] = {
     "max_tokens": "max_output_tokens",
@@ -185,7 +185,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         set_nested(body, "reasoning.summary", request.native_style)
     _write_params(request, profile, translated)
     body["store"] = bool(request.params.get("store"))
-    if include := _write_include(request, profile):
+    if include := _write_include(request):
         body["include"] = include
     if request.stream:
         body["stream"] = True
@@ -216,9 +216,9 @@ def _write_params(request: ModelRequest, profile: Profile, translated: Translate
         translated.body["max_output_tokens"] = max(max_tokens, profile.min_output_tokens)
 
 
-def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
+def _write_include(request: ModelRequest) -> list[str]:
     model = request.model.rpartition("/")[2]
-    has_state = not matches_any(model, profile.models_without_state)
+    has_state = not matches_any(model, MODELS_WITHOUT_STATE)
     encrypted = [INCLUDE_ENCRYPTED] if request.wants_state and has_state else []
     logprobs = [INCLUDE_LOGPROBS] if request.params.get("logprobs") else []
     return [*encrypted, *logprobs, *request.params.get("include", ())]
