@@ -1,10 +1,8 @@
 """Fixtures and settings shared by all tests."""
 
-import atexit
 import gc
 import logging
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,9 +10,13 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
+
+if sys.dont_write_bytecode:  # then workers, what they start and later runs share a folder of it
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": sys.pycache_prefix}
 
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # jsonschema does without it, and it takes seconds to import
 
@@ -35,11 +37,6 @@ STARTERS = {"tests.support.sidecar", "tests.sidecar.page.chromium", "tests.campa
 """What starts processes."""
 FEW = 3
 """The number of files that finish before workers would have started."""
-
-if sys.dont_write_bytecode:  # then workers, and what they start, share a folder of it
-    bytecode = mkdtemp()
-    os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
-    atexit.register(shutil.rmtree, bytecode, ignore_errors=True)
 
 os.environ.setdefault("SSL_CERT_FILE", str(Path(__file__).with_name("http") / "localhost.pem"))
 # as each client of an HTTP library reads all roots, for some 50 ms
