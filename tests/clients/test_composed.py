@@ -12,7 +12,7 @@ from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan
 from tests.clients.canned import complete, converse, respond
-from tests.end_to_end.recordings.recordings import Recording, recordings
+from tests.end_to_end.recordings.recordings import Recording, answered_streams
 from tests.support.pipeline import translating
 from tests.support.streams import (
     CHAT_USAGE,
@@ -29,11 +29,6 @@ from tests.support.translated import read_turn
 
 ANSWER = "One hundred."
 ECHO = RequestEcho({"stream_options": {"include_usage": True}})
-WHOLE = [
-    recording
-    for recording in recordings()
-    if recording.streamed and read_turn(str(recording.api), recording.data).ok
-]
 
 
 async def test_a_response_of_a_chat_upstream() -> None:
@@ -78,7 +73,7 @@ async def test_a_completion_of_a_responses_upstream() -> None:
     assert completion.usage.total_tokens > 81
 
 
-@pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
+@pytest.mark.parametrize("recording", answered_streams(), ids=lambda recording: recording.name)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_every_recording(recording: Recording, api: Api) -> None:
     turn = read_turn(str(recording.api), recording.data)

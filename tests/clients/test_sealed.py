@@ -20,7 +20,7 @@ from abridge.core.model_request import ReasoningPart
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 from tests.clients.canned import complete, converse, respond
-from tests.end_to_end.recordings.recordings import Recording, recordings
+from tests.end_to_end.recordings.recordings import Recording, answered_streams
 from tests.support.pipeline import Pipeline, translating
 from tests.support.sealers import USER, sealer, unseal
 from tests.support.translated import read_turn
@@ -28,11 +28,7 @@ from tests.support.translated import read_turn
 Json = dict[str, Any]
 
 ECHO = RequestEcho({"stream_options": {"include_usage": True}})
-STREAMS = [
-    recording
-    for recording in recordings()
-    if recording.streamed and read_turn(str(recording.api), recording.data).ok
-]
+STREAMS = answered_streams()
 READABLE = [recording for recording in STREAMS if not recording.name.startswith("mistral")]
 """Those without content lists, which this client loses in streams."""
 EXPOSURES: list[Exposure] = ["auto", "none"]

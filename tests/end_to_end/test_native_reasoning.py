@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
-from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
+from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.end_to_end.translation.test_translation import KEY, TOOLS
 from tests.end_to_end.translation.turn import (
     ALL_UPSTREAMS,
@@ -66,7 +66,7 @@ EVERYWHERE = pytest.mark.parametrize(
 CLAUDE_4 = [
     recording
     for recording in recordings("messages", "chat")
-    if b"claude-sonnet-4" in recording.data and content_of(recording, recording.data).raw
+    if b"claude-sonnet-4" in recording.data and recording.content.raw
 ]
 
 
@@ -212,7 +212,7 @@ class TestRecorded:
         played = Answer([recording.data], headers={"content-type": recording.content_type})
         stage = Stage(client, str(recording.api), played, stream=recording.streamed)
         received = read_answer(client, await stage.ask(), stream=recording.streamed)
-        sent = content_of(recording, recording.data)
+        sent = recording.content
         shown = received.raw + received.summary  # OpenRouter's field is `reasoning`
         assert "".join(shown.split()) == "".join(sent.raw.split())
         assert stage.writer.requests == []

@@ -27,7 +27,7 @@ from abridge.providers.profile import (
     StructuredPlace,
     Tag,
 )
-from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
+from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.shared import RECORDINGS, needs_recordings
 
 PACKAGE = Path(abridge.__file__).parent
@@ -149,7 +149,7 @@ def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]
 @needs_recordings
 @pytest.mark.parametrize("recording", recordings(), ids=lambda recording: recording.name)
 def test_a_row_reads_what_was_recorded(recording: Recording) -> None:
-    profile, expected = recorded(recording), content_of(recording, recording.data)
+    profile, expected = recorded(recording), recording.content
     raw, text, seen = read(recording, profile)
     assert raw.split() == ("" if expected.native else expected.raw).split()
     assert expected.text.split() == text.split() or recording.api == "responses"

@@ -6,10 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from openai.types.beta import (
-    BetaResponseSteerAcceptedEvent,
-    BetaResponseSteerFailedEvent,
-)
 
 from abridge.client_shares import ClientShares
 from abridge.pipeline import body
@@ -62,6 +58,8 @@ async def refused(client: Client, response_id: str, content: Any = "In French.")
     await steer(client, response_id, content)
     failed = await outcome(client)
     if content == "In French.":
+        from openai.types.beta import BetaResponseSteerFailedEvent  # takes half a second
+
         BetaResponseSteerFailedEvent.model_validate(failed, strict=True)
     assert failed["steer"] == {"previous_response_id": response_id, "input": content}
     code: str = failed["error"]["code"]
@@ -73,6 +71,8 @@ async def refused(client: Client, response_id: str, content: Any = "In French.")
 async def test_a_response_that_thinks_gives_way_to_one_with_more_input(
     api: str, summary: str | None
 ) -> None:
+    from openai.types.beta import BetaResponseSteerAcceptedEvent  # takes half a second
+
     stream, gate = STREAMS[api], asyncio.Event()
     thinking = stream[: 4 if api == "chat" else 8]
     upstream = Upstream(Answer([*thinking, gate]), Answer(stream))

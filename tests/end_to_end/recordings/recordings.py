@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,10 @@ class Recording:
             return "messages"
         return "responses" if body.get("object") == "response" else None
 
+    @cached_property
+    def content(self) -> Content:
+        return content_of(self, self.data)
+
     @property
     def content_type(self) -> str:
         return "text/event-stream" if self.streamed else "application/json"
@@ -82,14 +86,23 @@ def recordings(*apis: str) -> list[Recording]:
     return _recorded_in(RECORDINGS, apis or ("chat", "responses"))
 
 
+def answered_streams() -> list[Recording]:
+    """Return the streams of OpenAI's two APIs that do not end in an error."""
+    return [one for one in recordings() if one.streamed and "-error." not in one.name]
+
+
 def all_recordings() -> list[Recording]:
     """Return every recording of every API, those of `more/` among them."""
     return [*_recorded_in(RECORDINGS, READ), *_recorded_in(RECORDINGS / "more", READ)]
 
 
 def _recorded_in(folder: Path, apis: Collection[str]) -> list[Recording]:
-    found = [Recording(path) for path in sorted(folder.glob("*.response.*"))]
-    return [recording for recording in found if recording.api in apis]
+    return [recording for recording in _all_in(folder) if recording.api in apis]
+
+
+@cache
+def _all_in(folder: Path) -> list[Recording]:
+    return [Recording(path) for path in sorted(folder.glob("*.response.*"))]
 
 
 def chunks_of(stream: bytes) -> list[dict[str, Any]]:

@@ -20,11 +20,7 @@ ON: dict[str, Any] = {"attribution": {"enabled": True}}
 RECORDED = recordings()
 
 
-CALLING = [
-    one
-    for one in RECORDED
-    if (expected := content_of(one, one.data)).calls and expected.raw.strip()
-]
+CALLING = [one for one in RECORDED if one.content.calls and one.content.raw.strip()]
 WHOLE = [one for one in recordings("messages") if not one.streamed]
 
 
@@ -35,7 +31,7 @@ def each(recorded: list[Recording]) -> pytest.MarkDecorator:
 @each(RECORDED)
 async def test_the_rest_of_an_answer_is_unchanged(recording: Recording) -> None:
     answer = await replay(recording, str(recording.api), how="frames", **ON)
-    before, after = content_of(recording, recording.data), content_of(recording, answer.data)
+    before, after = recording.content, content_of(recording, answer.data)
     assert (after.text, after.calls) == (before.text, before.calls)
     assert after.raw.strip() == before.raw.strip()
     if recording.streamed:
@@ -47,7 +43,7 @@ async def test_the_rest_of_an_answer_is_unchanged(recording: Recording) -> None:
 
 @each(CALLING)
 async def test_a_call_has_the_reasoning_before_it(recording: Recording) -> None:
-    expected = content_of(recording, recording.data)
+    expected = recording.content
     answer = await replay(recording, str(recording.api), how="random", **ON)
     attributions = _attributions(recording, answer.data)
     assert len(attributions) == len(expected.calls)
@@ -69,7 +65,7 @@ def test_server_side_searches_are_attributed_to_redacted_reasoning() -> None:
 
 @each(WHOLE)
 def test_calls_of_anthropic_messages_are_attributed(recording: Recording) -> None:
-    expected, body = content_of(recording, recording.data), json.loads(recording.data)
+    expected, body = recording.content, json.loads(recording.data)
     content = attribute(body)["content"]
     assert without_attributions(content) == body["content"]
     attributions = [attribution_of(block) for block in content if block["type"] == "tool_use"]

@@ -17,7 +17,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
-from tests.end_to_end.recordings.recordings import Recording
+from tests.end_to_end.recordings.recordings import recordings
 from tests.support.checker import check_chat, check_responses, frames
 from tests.support.messages_checker import check_message, check_messages
 from tests.support.pipeline import translating
@@ -44,9 +44,8 @@ def bodies(data: bytes, *, streamed: bool) -> list[Json]:
 
 
 def recorded() -> Iterator[tuple[str, Path]]:
-    for path in sorted(RECORDINGS.glob("*.response.*")):
-        if (api := Recording(path).api) is not None:
-            yield api, path
+    for one in recordings("chat", "responses", "messages"):
+        yield str(one.api), one.path
     for entry in json.loads((MORE / "manifest.json").read_bytes()) if MORE.is_dir() else []:
         yield entry["api"], MORE / entry["file"]
 

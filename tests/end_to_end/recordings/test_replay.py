@@ -192,7 +192,7 @@ async def test_summaries_off_the_bytes_are_identical(recording: Recording, how: 
 async def test_what_the_summarizer_gets_is_the_reasoning(recording: Recording) -> None:
     writer = Scripted()
     await replay(recording, str(recording.api), how="random", summary="auto", writer=writer)
-    expected = content_of(recording, recording.data)
+    expected = recording.content
     if not expected.native:
         given = "".join(passage.text for passage in writer.requests)
         assert given.split() == expected.raw.split()
@@ -204,7 +204,7 @@ async def test_text_calls_reasoning_and_usage_survive_translation(
 ) -> None:
     reply = await replay(recording, client, summary=SHOWN[client])
     check(recording, client, reply)
-    expected = content_of(recording, recording.data)
+    expected = recording.content
     shown = content_of(recording, reply.data, client)
     assert words(shown) == words(expected)
     assert calls(shown) == calls(expected)
@@ -226,7 +226,7 @@ async def test_only_a_summary_is_added(recording: Recording, client: str, expose
     how = CUTS[len(recording.data) % len(CUTS)]
     reply = await replay(recording, client, summary="auto", expose=expose, how=how)
     check(recording, client, reply)
-    expected = content_of(recording, recording.data)
+    expected = recording.content
     shown = content_of(recording, reply.data, client)
     assert words(shown) == words(expected)
     assert calls(shown) == calls(expected)
