@@ -85,7 +85,6 @@ def test_thinking_between_the_servers_tools_and_the_clients() -> None:
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@settings(max_examples=25, deadline=None)
 @given(steps=turns())
 def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, stream: bool) -> None:
     body = messages.message(blocks(steps), "tool_use")

@@ -406,7 +406,6 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
 
 
 @BOTH
-@settings(max_examples=25, deadline=None)
 @given(
     steps=turns(), pair=st.sampled_from(PAIRS), expose=st.sampled_from(["both", "raw", "summary"])
 )

@@ -10,6 +10,7 @@ import pytest
 from abridge.providers.catalog import PROFILES
 from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from tests.support.hiding import ANSWER, THINKING, samples, spoken
+from tests.support.matrix import each_in_turn
 
 SIZE = 50_000
 LIMIT = 1 << 22
@@ -141,8 +142,8 @@ def test_a_long_page_stays_as_it_is(name: str, profile: str) -> None:
 def test_a_page_stays_as_it_is_at_any_split(name: str) -> None:
     text = PAGES[name] * 2
     for cut in range(len(text)):
-        assert shown(text, "auto", cut) == text
-        assert shown(text, "openai", cut) == text
+        for profile in each_in_turn(("auto", "openai"), cut, 2):
+            assert shown(text, profile, cut) == text
 
 
 @pytest.mark.parametrize("name", THOUGHTS)

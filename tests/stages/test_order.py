@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import count, groupby
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core.answer import Part
@@ -70,7 +70,6 @@ def told(events: Sequence[Event]) -> list[tuple[str, str]]:
     return texts
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_calls_come_one_after_the_other_whole_and_in_order(data: st.DataObject) -> None:
     arguments = data.draw(st.lists(st.dictionaries(st.text(), st.text()), min_size=1, max_size=4))

@@ -64,7 +64,6 @@ def kinds(answer: MessagesStream) -> list[str]:
 
 @needs_recordings
 @pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.glob("anthropic*.sse")))
-@settings(max_examples=20)
 @given(data=st.data())
 def test_recordings_pass_byte_for_byte_however_they_are_split(name: str, data: Any) -> None:
     recording = (RECORDINGS / name).read_bytes()
