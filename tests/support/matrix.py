@@ -64,14 +64,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """A case of a test for which no item is made yet, with what is asked of an item."""
+    """A case of a test for which no item is made yet, with what is asked of an item.
 
-    definition: Any
+    It has the marks that the cases of its test share.
+    """
+
+    shared: Sequence[pytest.Mark]
     callspec: Any
 
     def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
-        yield from self.definition.iter_markers(name)
-        yield from (mark for mark in self.callspec.marks if mark.name == name)
+        return (mark for mark in (*self.shared, *self.callspec.marks) if mark.name == name)
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         return next(self.iter_markers(name), None)
@@ -85,7 +87,8 @@ def pytest_generate_tests(metafunc: Any) -> Iterator[None]:
     if config.getoption("--matrix") or _are_chosen(config):
         return
     definition, calls = metafunc.definition, metafunc._calls
-    cases = [Case(definition, call) for call in calls]
+    shared = list(definition.iter_markers())
+    cases = [Case(shared, call) for call in calls]
     left = {id(case.callspec) for case in _all_left_out(definition.name, cases)}
     if len(left) < len(calls):
         metafunc._calls = [call for call in calls if id(call) not in left]
@@ -114,8 +117,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _all_left_out(name: str, matrix: Sequence[C]) -> Iterator[C]:
-    kept = [case for case in matrix if not case.get_closest_marker(REPEAT)]
-    yield from (case for case in matrix if case.get_closest_marker(REPEAT))
+    kept = []
+    for case in matrix:
+        if case.get_closest_marker(REPEAT):
+            yield case
+        else:
+            kept.append(case)
     if kept:
         yield from _left_out(name, kept)
 
