@@ -63,10 +63,12 @@ def pytest_collection(session: pytest.Session) -> None:
     """Let each worker begin with files of its own: what one has compiled, the others only load."""
     worker = getattr(session.config, "workerinput", None)
     if worker is not None:
-        number, folder = int(worker["workerid"].removeprefix("gw")), Path(__file__).parent
-        for path in sorted(folder.rglob("test_*.py"))[number :: worker["workercount"]]:
+        number, root = int(worker["workerid"].removeprefix("gw")), Path(__file__).parents[1]
+        folders = [session.config.invocation_params.dir / arg for arg in session.config.args]
+        paths = [path for folder in folders for path in sorted(folder.rglob("test_*.py"))]
+        for path in paths[number :: worker["workercount"]]:
             with suppress(Exception, pytest.skip.Exception):  # the collection reports it
-                import_module(".".join(path.relative_to(folder.parent).with_suffix("").parts))
+                import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
