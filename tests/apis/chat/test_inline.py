@@ -226,6 +226,27 @@ class TestContentLists:
         assert (b"odd" in out) == (expose == "both")
 
 
+@pytest.mark.parametrize("texts", [("<", "b>"), ("\n", "<b>"), ("", "<b>")])
+def test_a_list_whose_text_is_all_the_answer_passes_as_it_came(texts: tuple[str, str]) -> None:
+    before, after = ({"type": "text", "text": text, "annotations": []} for text in texts)
+    content = [before, {"type": "reference", "reference_ids": [1]}, after]
+    sent = chunk({"content": content})
+    for rest in (STOP, [chunk({"content": "So."}), *STOP]):
+        out = chat(expose="both").stream(b"".join([ROLE, sent, *rest]))
+        contents = [choice["delta"].get("content") for choice in choices(out)]
+        assert contents[1] == content
+
+
+@pytest.mark.parametrize("odd", [["x"], {"x": 1}, None, ""])
+def test_thinking_in_a_whole_text_is_read_beside_a_field_of_an_unknown_type(odd: Any) -> None:
+    message = {"content": "<think>Hm.</think>So.", "reasoning_content": odd}
+    body = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    for expose, reasoning in (("both", "Hm."), ("none", None)):
+        out = json.loads(chat(expose=expose).whole(json.dumps(body).encode()))
+        shown = out["choices"][0]["message"]
+        assert (shown["content"], shown.get("reasoning")) == ("So.", reasoning)
+
+
 def test_deltas_without_text_are_not_held_back_for_ever() -> None:
     driven = chat()
     driven.frame(ROLE)

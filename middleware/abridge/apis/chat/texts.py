@@ -43,19 +43,18 @@ BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
 _INTERRUPTING_FIELDS = ("tool_calls", "function_call", "refusal")
 """Fields of a delta before which text goes out that was held back."""
 
-_Place: TypeAlias = tuple[str, int | None]
-"""Where a text stands: of a call, its kind and its index, which that of `function_call` lacks."""
+_Place: TypeAlias = tuple[str, str | int]
+"""Where a text stands: in which object and under which key, or of which kind and index its call
+is."""
 
-REFUSAL: _Place = "refusal", None
+REFUSAL: _Place = "", "refusal"
 
-TRANSCRIPT: _Place = "transcript", None
-
-LEGACY_ARGUMENTS: _Place = "function", None
+_NESTED = (("audio", "transcript"), ("function_call", "arguments"))
+"""The places of texts in objects of a delta."""
 
 _FILTERS: Mapping[str, Callable[..., ThinkingFilter]] = {
-    "refusal": partial(ThinkingFilter, may_begin_inside=False),
-    "transcript": partial(ThinkingFilter, may_begin_inside=False),
-    "function": JsonBlockFilter,
+    **dict.fromkeys(("", "audio"), partial(ThinkingFilter, may_begin_inside=False)),
+    **dict.fromkeys(("function", "function_call"), JsonBlockFilter),
     "custom": BlockFilter,
 }
 """What looks for thinking in texts in which it has no place."""
@@ -120,12 +119,11 @@ class ChoiceTexts:
         reasoning; `finish` is why its choice finished."""
         self._is_cut = finish in BROKEN_REASONS
         choice = {"delta": message, "finish_reason": "stop"}
-        *before, last = map(get_delta, self._split(choice, is_last=True))
+        *before, left = map(get_delta, self._split(choice, is_last=True))
         for name in (DEFAULT_FIELD, "content"):
-            texts = [delta[name] for delta in (*before, last) if delta.get(name)]
-            if before and texts:
-                last = {**last, name: "".join(texts) if isinstance(texts[0], str) else texts[0]}
-        return last
+            if texts := [delta[name] for delta in before if name in delta]:
+                left = {**left, name: "".join([*texts, string(left.get(name))])}
+        return left
 
     def flush(self, *, is_cut: bool) -> list[Json]:
         """Return choices with what is still held back; if the answer breaks off, that may be
@@ -147,13 +145,13 @@ class ChoiceTexts:
                 return _list_rest(choice, None) if content else [choice]
             self._held.append(choice)
             return []
-        held, self._held = self._held, []
-        if not (parts or changed or held or content):
+        if not (parts or changed or self._held or content):
             return [choice]
-        contents = [get_delta(one).get("content") for one in (*held, choice)]
-        if not changed and _is_unchanged(parts, list(filter(None, contents))):
-            return [*held, choice]
-        rests = [rest for one in held for rest in _list_rest(one, None)]
+        came, self._held = [*self._held, choice], []
+        thinks = any(DEFAULT_FIELD in part for part in parts)
+        if not (thinks or changed) and _answer_text(parts) == _answer_text(map(get_delta, came)):
+            return came
+        rests = [rest for one in came[:-1] for rest in _list_rest(one, None)]
         lists_tokens = not self._hides_raw and choice.get("logprobs")
         goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
         last = parts.pop()["content"] if goes_along else None
@@ -168,7 +166,7 @@ class ChoiceTexts:
         if any(find_reasoning(delta) for delta in deltas):
             logprobs.waiting.clear()
         logprobs.waiting += map(dict, read_logprobs(said, "content"))
-        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        shown = logprobs.take(_answer_text(deltas))
         is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
         refusal = [*read_logprobs(said, "refusal")] if is_same else []
         kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
@@ -268,11 +266,11 @@ class ChoiceTexts:
 
 def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
     """List the texts of a delta in which thinking has no place, by the objects that hold them."""
-    content, audio, legacy = map(delta.get, ("content", "audio", "function_call"))
+    content = delta.get("content")
     held: list[tuple[_Place, Any, str]] = [
         *((REFUSAL, part, "refusal") for part in (content if isinstance(content, list) else ())),
-        *((REFUSAL, delta, "refusal"), (TRANSCRIPT, audio, "transcript")),
-        (LEGACY_ARGUMENTS, legacy, "arguments"),
+        (REFUSAL, delta, "refusal"),
+        *(((name, key), delta.get(name), key) for name, key in _NESTED),
     ]
     for position, call in enumerate(objects(delta.get("tool_calls"))):
         index = call_index(call, position)
@@ -282,28 +280,19 @@ def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
 
 def _add_text(delta: Json, place: _Place) -> tuple[Json, str]:
     """Add an empty text to a delta; return the object that holds it, and its key there."""
-    kind, index = place
-    key = ARGUMENTS_FIELDS.get(kind, kind)
-    holder: Json = {key: ""}
-    if place == REFUSAL:
-        delta[key], holder = "", delta
-    elif index is None:
-        name = "audio" if place == TRANSCRIPT else "function_call"
-        delta[name] = holder = {**as_object(delta.get(name)), **holder}
-    else:
-        fragment = {"index": index, kind: holder}
+    (name, key), holder = place, delta
+    if isinstance(key, int):
+        index, key, holder = key, ARGUMENTS_FIELDS[name], {}
+        fragment = {"index": index, name: holder}
         delta["tool_calls"] = [*objects(delta.get("tool_calls")), fragment]
+    elif name:
+        delta[name] = holder = {**as_object(delta.get(name))}
+    holder[key] = ""
     return holder, key
 
 
-def _is_unchanged(parts: list[Json], contents: list[Any]) -> bool:
-    """Return whether nothing but contents that came became of them."""
-    if parts == [{"content": content} for content in contents]:
-        return True
-    if len(contents) < 2 or any(DEFAULT_FIELD in part for part in parts):
-        return False
-    shown = (part["content"] for part in parts)
-    return "".join(map(read_answer_text, shown)) == "".join(map(read_answer_text, contents))
+def _answer_text(deltas: Iterable[Json]) -> str:
+    return "".join(read_answer_text(delta.get("content")) for delta in deltas)
 
 
 def _list_rest(choice: Json, content: Any) -> list[Json]:
