@@ -235,6 +235,34 @@ class TestIntegersInOtherSpellings:
         assert (seen.usage["prompt_tokens"], seen.usage["completion_tokens"]) == (21, 75)
 
 
+@pytest.mark.parametrize("expose", ["both", "none"])
+@pytest.mark.parametrize(
+    ("indexes", "ids", "expected"),
+    [
+        ([0, 0, 0, 0], "aabb", [0, 0, 1, 1]),
+        ([0, 0, 1, 1], "aabb", [0, 0, 1, 1]),
+        ([0, 0, 1, 0], "abca", [0, 1, 2, 0]),
+        ([0, 0, 0, 0], "aaaa", [0, 0, 0, 0]),
+    ],
+)
+def test_an_index_that_comes_again_with_another_id_and_a_name_is_another_calls(
+    indexes: list[int], ids: str, expected: list[int], expose: Exposure
+) -> None:
+    sent = [
+        {"index": index, "id": identity, "function": {"name": identity, "arguments": "1 "}}
+        for index, identity in zip(indexes, ids, strict=True)
+    ]
+    pipeline = chat(expose=expose)
+    chunks = [chunk({"tool_calls": [one]}) for one in sent]
+    out = pipeline.stream(b"".join([chunk({"role": "assistant"}), *chunks, *STOP]))
+    deltas = [json.loads(each[6:])["choices"][0]["delta"] for each in out.split(b"\n\n")[1:-3]]
+    assert [call["index"] for delta in deltas for call in delta["tool_calls"]] == expected
+    (recorded,) = pipeline.recorded_turns()
+    assert [(one.id, one.arguments) for one in recorded.turn.calls] == [
+        (identity, "1 " * ids.count(identity)) for identity in dict.fromkeys(ids)
+    ]
+
+
 class TestAFrameThatSaysNothing:
     NOTHING = b"data: null\n\n"
 

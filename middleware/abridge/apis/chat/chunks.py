@@ -160,21 +160,28 @@ def _find_arguments(choice: Json, calls: Any) -> ChunkText | None:
 
 class CallNumbers:
     """Tells which call of a choice a fragment is of: that of its index; without one (Gemini) that
-    of its id; else the last, unless it names a function, which begins another."""
+    of its id; else the last, unless it names a function, which begins another. So does a name with
+    another id than that of its index."""
 
     def __init__(self) -> None:
+        self._by_index: dict[int, int] = {}  # where it is another number
         self._by_id: dict[str, int] = {}
+        self._ids: dict[int, str] = {}
         self._last = -1
         self._next = 0
 
     def find(self, index: Any, identity: str, name: str) -> int:
-        number = as_integer(index)
-        if number is None:
-            is_named = identity or name or self._last < 0
-            number = self._by_id.get(identity, self._next) if is_named else self._last
+        given, of_id = as_integer(index), self._by_id.get(identity, self._next)
+        if given is None:
+            number = of_id if identity or name or self._last < 0 else self._last
+        else:
+            number = self._by_index.get(given, given)
+            if name and identity and self._ids.get(number, identity) != identity:
+                number = self._by_index[given] = of_id
         self._last, self._next = number, max(self._next, number + 1)
         if identity:
             self._by_id[identity] = number
+            self._ids.setdefault(number, identity)
         return number
 
 

@@ -618,7 +618,7 @@ class ChoiceReader:
         self.reasoning_open = False  # a stretch of reasoning is open
         self._told = set[str]()  # the fields of which deltas have said something
         self.counts_calls = False
-        """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
+        """Calls lacked an index of their own: chunks that are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()
         self._hides_raw, self._shows_raw = display.hides_raw, display.show_raw
         self._shows_summary = display.show_summary
@@ -678,12 +678,12 @@ class ChoiceReader:
         return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
 
     def _complete_call(self, call: Json) -> Json:
-        """Add the type to the fragment that begins a call, and to any its index."""
+        """Add the type to the fragment that begins a call, and to any the index of its call."""
         index, (kind, identity, name, _) = call.get("index"), CallFragment.read(call)
         if (identity or name) and not call.get("type"):
             call = {**call, "type": kind}
         number = self._call_numbers.find(index, identity, name)
-        if isinstance(index, int):
+        if isinstance(index, int) and number == index:
             return call
         self.counts_calls = True
         return {**call, "index": number}

@@ -103,13 +103,11 @@ class _ReadCall:
 
 
 class ToolCallFragments:
-    """Read the calls of one choice. An index that comes again with another id and a name begins
-    another call."""
+    """Read the calls of one choice, in which each fragment has the index of its call."""
 
     def __init__(self, lane: int) -> None:
         self._lane = lane
-        self._by_index: dict[int, _ReadCall] = {}
-        self._calls: list[_ReadCall] = []
+        self._calls: dict[int, _ReadCall] = {}
         self._reported: list[_ReadCall] = []
 
     @property
@@ -119,7 +117,7 @@ class ToolCallFragments:
 
     def report_nameless(self) -> Iterator[ToolCallDelta]:
         """Report the calls that wait for their name, now that none will come."""
-        for call in self._calls:
+        for call in self._calls.values():
             if call.number is None and (call.id or "".join(call.waiting).strip()):
                 yield self._report(call, "")
 
@@ -137,14 +135,14 @@ class ToolCallFragments:
         return [piece for one in fragments if (piece := self._read_fragment(one)) is not None]
 
     def has_arguments(self, index: int) -> bool:
-        call = self._by_index.get(index)
+        call = self._calls.get(index)
         return call is not None and not call.lacks_arguments
 
     def _read_fragment(self, fragment: Json) -> ToolCallDelta | None:
         kind, identity, name, text = CallFragment.read(fragment)
         if not isinstance(text, str):
             text = dumps(text).decode() if isinstance(text, dict) else ""
-        call, custom = self.find(fragment["index"], identity, name), kind == "custom"
+        call, custom = self.find(fragment["index"], identity), kind == "custom"
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
             told = ToolCallDelta(
@@ -170,15 +168,13 @@ class ToolCallFragments:
             custom=call.custom,
         )
 
-    def find(self, index: int, identity: str, name: str) -> _ReadCall:
+    def find(self, index: int, identity: str) -> _ReadCall:
         """Return the call that a fragment is of, which may begin it."""
-        known = self._by_index.get(index)
-        begins = known is None or (name and identity and known.id not in ("", identity))
-        if known is None or begins:
-            known = self._by_index[index] = _ReadCall(identity)
-            self._calls.append(known)
-        known.id = known.id or identity
-        return known
+        call = self._calls.get(index)
+        if call is None:
+            call = self._calls[index] = _ReadCall(identity)
+        call.id = call.id or identity
+        return call
 
 
 def call_index(call: Json, position: int) -> int:
@@ -266,9 +262,9 @@ class ChatCallAttribution(CallAttribution):
 
     def _attribute_fragment(self, lane: int, call: Json, index: int) -> Json:
         """Return a call's fragment, with the attribution if it is the first of its call."""
-        _, call_id, name, _ = CallFragment.read(call)
+        call_id = CallFragment.read(call).id
         calls = self._calls.setdefault(lane, ToolCallFragments(lane))
-        known = calls.find(index, call_id, name)
+        known = calls.find(index, call_id)
         if known.attribution is None:
             known.attribution = self.turns[lane].attribute_call()
             return attribute_call(call, known.attribution, call_id)
