@@ -16,7 +16,7 @@ from tests.support.openapi import faults
 from tests.support.pipeline import chat
 from tests.support.shared import needs_openapi
 from tests.support.sloppy_streams import CALLS, SLOPPY_CHAT, TEXT
-from tests.support.streams import DONE, THOUGHT, call, chat_stream, chunk, frame
+from tests.support.streams import CHAT_USAGE, DONE, THOUGHT, call, chat_stream, chunk, frame
 
 
 @pytest.fixture(params=SLOPPY_CHAT)
@@ -183,6 +183,19 @@ def test_a_complete_stream_keeps_its_bytes() -> None:
     reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream
+
+
+@pytest.mark.parametrize("delta", [{}, {"images": [1]}, {"content": ""}])
+def test_a_finish_beside_the_usage_keeps_its_frame_if_nothing_else_is_said(
+    delta: dict[str, object],
+) -> None:
+    sent = json.loads(chunk(delta, finish="stop")[6:]) | {"usage": CHAT_USAGE}
+    stream = [chunk({"role": "assistant", "content": TEXT}), frame(sent), DONE]
+    assert chat(expose="raw").stream(b"".join(stream)) == b"".join(stream)
+    sent["choices"][0]["delta"] = {"content": "More."}
+    seen = check_chat(chat(expose="raw").stream(b"".join([stream[0], frame(sent), DONE])))
+    assert (seen.choices[0].text, seen.usage) == (TEXT + "More.", CHAT_USAGE)
+    assert seen.chunks[-1]["choices"][0]["delta"] == {}
 
 
 def test_repaired_fragments_of_calls_that_alternate_stay_apart() -> None:

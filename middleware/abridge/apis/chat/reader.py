@@ -752,29 +752,26 @@ class ChoiceReader:
     def _read_delta(
         self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[Event]:
-        """Read a choice with this delta, in which this reasoning was found."""
-        finish = bool(choice.get("finish_reason"))
-        if not ((self.announced and delta.get("role")) or (finish and separate_finish)):
-            if found is None:
-                return self._read_answer(choice, delta, finish=finish)
-            if self._has_only_reasoning(choice, delta, found):
-                return self._make_reasoning(found, [choice])
-        return self._split_delta(choice, delta, found, separate_finish=separate_finish)
-
-    def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
-        """Return whether the choice holds reasoning alone, and all of that is shown."""
-        if not self._is_shown(found):
-            return False
-        fresh = delta.get("role") or not self.announced
-        return not (_has_answer(delta) or fresh or choice.get("finish_reason"))
-
-    def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[Event]:
-        answers, content = any(map(delta.get, ANSWER_FIELDS)), delta.get("content")
-        closing = self.close_reasoning() if self.reasoning_open and (answers or finish) else []
-        if not answers:
-            return [*closing, Passthrough(self.lane, None, said=[choice])]
-        text = read_answer_text(content) if content else ""
-        return [*closing, ContentDelta(self.lane, None, text, said=[choice])]
+        """Read a choice with this delta, in which this reasoning was found. An event that says all
+        of it says the choice itself."""
+        finishes, is_repeated = choice.get("finish_reason"), self.announced and delta.get("role")
+        leaves_out = is_repeated or not (found is None or self._is_shown(found))
+        splits = found is not None or (finishes and separate_finish)
+        events = [self.announce()] if splits and not self.announced else []
+        if found is not None:
+            events += self._read_reasoning(found, delta)
+        answer = self._split_answer(delta)
+        events += answer
+        if finishes:
+            events += self.close_reasoning()
+            events += [self.say({})] if separate_finish or not answer else []
+        said = [event for event in events if event.said]
+        if len(said) > 1 or leaves_out:
+            return self._attach_fields(events, choice, *other_fields(choice, delta))
+        if not said:
+            events.append(self.say({}))
+        (said or events)[-1].said = [choice]
+        return events
 
     def _is_shown(self, found: FoundReasoning) -> bool:
         return self._shows_summary if found.native else self._shows_raw
@@ -788,26 +785,12 @@ class ChoiceReader:
         visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
         return self._make_reasoning(found, self._wrap_delta(visible))
 
-    def _split_delta(
-        self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
-    ) -> list[Event]:
-        events = [] if self.announced else [self.announce()]
-        if found is not None:
-            events += self._read_reasoning(found, delta)
-        answer = self._split_answer(delta)
-        events += answer
-        if choice.get("finish_reason"):
-            events += self.close_reasoning()
-            events += [self.say({})] if separate_finish or not answer else []
-        return self._attach_fields(events, choice, *other_fields(choice, delta))
-
     def _split_answer(self, delta: Json) -> list[Event]:
         """Make the event of the delta's part of the answer, if it holds any."""
-        answer = {"content": without_thinking_chunks(delta.get("content"))}
-        answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
-        answer = {key: value for key, value in answer.items() if value}
-        if not answer:
+        if not _has_answer(delta):
             return []
+        shown = {**delta, "content": without_thinking_chunks(delta.get("content"))}
+        answer = {key: shown[key] for key in ANSWER_FIELDS if shown.get(key)}
         text, said = read_answer_text(answer.get("content")), self._wrap_delta(answer)
         return [*self.close_reasoning(), ContentDelta(self.lane, None, text, said=said)]
 
