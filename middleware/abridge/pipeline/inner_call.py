@@ -75,7 +75,7 @@ class CapturedAnswer:
     set once all of it is there."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._limit = self._room = limit
         self.start: Message | None = None
         self.body = bytearray()
         self.ended = Flag()
@@ -85,8 +85,9 @@ class CapturedAnswer:
         if message["type"] == "http.response.start":
             self.start = with_header_list(message)
         elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")
-            if len(self.body) > self._limit:
+            self._room -= len(piece := message.get("body", b""))
+            if self._room < 0:
                 raise EventTooLarge(self._limit)
+            self.body += piece
             if not message.get("more_body", False):
                 self.ended.set()
