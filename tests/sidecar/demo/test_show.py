@@ -91,7 +91,8 @@ async def shell(script: str) -> bytes:
 @pytest.fixture(scope="module")
 def output() -> str:
     """Return what the demo prints into a pipe."""
-    done = subprocess.run(DEMO, capture_output=True, check=True, env=environment(), timeout=60)  # noqa: S603 -- our own
+    unset = environment({"COLUMNS": ""})
+    done = subprocess.run(DEMO, capture_output=True, check=True, env=unset, timeout=60)  # noqa: S603 -- our own
     assert done.stderr == b""
     return done.stdout.decode()
 
