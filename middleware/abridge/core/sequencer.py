@@ -166,7 +166,7 @@ class Sequencer:
                     yield from self.request(cuts, now)
             else:
                 for event in with_text_ends(group):
-                    self._effects = self._take(event, now)
+                    self._effects = self._take(event, now)  # they leave with the next ones
                     if isinstance(event, ReasoningEnded):
                         yield self._take_effects()
         yield self._take_effects()

@@ -374,6 +374,7 @@ class TestHidden:
                 words = "has one field" if one_place else "shows them to nobody"
                 told = f"document.querySelector('#thinking').textContent.includes('{words}')"
                 await tab.until(told)
+                assert THOUGHT not in await tab.text("body")
                 await tab.get("document.getElementById('api').value = 'chat'")
 
     async def test_what_no_summary_was_due_for_was_not_held(self, page: Open) -> None:
