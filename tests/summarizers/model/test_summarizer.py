@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
@@ -297,6 +297,30 @@ async def test_a_chat_stream_is_passed_on_as_it_arrives(
 ) -> None:
     upstream = Upstream(Stream(*split(chat_stream("", TEXT))))
     assert await summarize_once(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
+    assert upstream.stream.closed
+
+
+class PlainStream(Stream):
+    """One whose iterator cannot be closed, as a user's transport may have it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return Plain(super().__aiter__())
+
+
+class Plain:
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> Plain:
+        return self
+
+    def __anext__(self) -> Awaitable[bytes]:
+        return self._pieces.__anext__()
+
+
+async def test_only_the_response_is_closed_where_its_iterator_cannot_be() -> None:
+    upstream = Upstream(PlainStream(*chat_stream("", TEXT)))
+    assert (await summarize_once(upstream))[0] == TEXT
     assert upstream.stream.closed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import cast
@@ -86,7 +86,7 @@ class ModelSummarizer:
         """Have the model answer a request in its API. Raises SummarizerError."""
         try:
             response = await self.transport.handle_async_request(self._request(body))
-            async with aclosing(response), aclosing(_raw_chunks(response)) as chunks:
+            async with aclosing(response), _raw_chunks(response) as chunks:
                 answer.start(response.status_code)
                 async for chunk in chunks:
                     if text := answer.feed(chunk):
@@ -134,10 +134,11 @@ def _failure(answer: ModelAnswer, error: Exception) -> SummarizerError:
     return answer.error("upstream_error", "The call to the summarizer model broke off.")
 
 
-def _raw_chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """Return the raw chunks: the request asks for no content encoding, so none is undone."""
-    stream = cast("httpx.AsyncByteStream", response.stream)
-    return cast("AsyncGenerator[bytes, None]", aiter(stream))
+def _raw_chunks(response: httpx.Response) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    """Return the raw chunks: the request asks for no content encoding, so none is undone. To close
+    the response closes any but those of a generator, and transports may be a user's."""
+    chunks = aiter(cast("httpx.AsyncByteStream", response.stream))
+    return aclosing(chunks) if isinstance(chunks, AsyncGenerator) else nullcontext(chunks)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
