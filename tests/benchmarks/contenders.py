@@ -56,6 +56,15 @@ def abridge(
         yield server
 
 
+def summarizer_model(port: int) -> dict[str, str]:
+    """Return the settings of a model as summarizer, which the upstream on `port` plays."""
+    return {
+        "ABRIDGE_SUMMARIZER__KIND": "model",
+        "ABRIDGE_SUMMARIZER__BASE_URL": f"{_url(port)}/summarizer/v1",
+        "ABRIDGE_SUMMARIZER__MODEL": "scripted",
+    }
+
+
 @contextmanager
 def bridge(port: int) -> Iterator[Server]:
     """Run the sidecar before an upstream that speaks of each script only the API in its name."""

@@ -27,11 +27,7 @@ TIMES = ("first_summary", "first_answer", "end", "held")
 def run(options: Options) -> Iterator[Row]:
     """Run all cases concurrently, since they mostly wait."""
     with contenders.upstream() as upstream:
-        model = {
-            "ABRIDGE_SUMMARIZER__KIND": "model",
-            "ABRIDGE_SUMMARIZER__BASE_URL": f"http://127.0.0.1:{upstream.port}/summarizer/v1",
-            "ABRIDGE_SUMMARIZER__MODEL": "scripted",
-        }
+        model = contenders.summarizer_model(upstream.port)
         late = {**model, "ABRIDGE_SUMMARY__LIVE": "false"}
         streams = options.rounds(5, 2)
         with (

@@ -96,8 +96,8 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
         "passed through, relative to the bare transport",
         cost["abridge"] / cost["bare"],
         "×",
-        most=1.25,
-        before="1.43 to 1.60",
+        most=1.2,
+        before="1.28",
     )
     for name, spent in cost.items():
         yield Finding(f"{NAMES[name]}, CPU a request", spent, "µs")

@@ -17,6 +17,11 @@ FOLDER = Path(__file__).with_name("results")
 
 Row = dict[str, str | float]
 
+Target = tuple[float | None, str]
+"""A bound, and what the figure was before; None: it has no target."""
+
+NO_TARGET: Target = (None, "")
+
 
 @dataclass(frozen=True)
 class Finding:
