@@ -572,7 +572,7 @@ class TestShown:
                 await tab.until(RECORDED)
                 for letters in (16, 32):
                     await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
-                    assert await tab.get("document.documentElement.scrollWidth") <= width
+                    await tab.until(f"document.documentElement.scrollWidth <= {width}")
 
     async def test_every_text_stands_out_from_its_ground(self, page: Open) -> None:
         async with page(scripted_model(0)) as tab:
