@@ -142,14 +142,9 @@ def _check_depth(data: bytes) -> None:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """Return whether large data may hold a number of many digits, also where it is sliced."""
-    overlap = len(_LONG_NUMBER) - 1
-    slices = (data[start : start + _SLICE + overlap] for start in range(0, len(data), _SLICE))
-    return any(
-        _SAMPLED_NUMBER in text[::_SAMPLING].translate(_DIGIT_MASK)
-        and _LONG_NUMBER in text.translate(_DIGIT_MASK)
-        for text in slices
-    )
+    """Return whether large data may hold a number of many digits."""
+    sampled = data[::_SAMPLING].translate(_DIGIT_MASK)
+    return _SAMPLED_NUMBER in sampled and _LONG_NUMBER in data.translate(_DIGIT_MASK)
 
 
 def contains(data: bytes, pattern: re.Pattern[bytes]) -> bool:
