@@ -215,7 +215,7 @@ def _split_answers(messages: Iterable[Json]) -> Iterator[list[Json]]:
     answer, has_said = list[Json](), False
     for message in messages:
         is_answer = message.get("role") == "assistant"
-        kinds = list(map(_is_reasoning, _read_blocks(message.get("content"))))
+        kinds = list(map(_is_reasoning, _read_blocks(message.get("content")))) if is_answer else []
         if answer and (not is_answer or (has_said and kinds[:1] == [True])):
             yield answer
             answer, has_said = [], False
@@ -244,7 +244,11 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     """Yield the turns of another message than the assistant's. What stands beside tool results has
     a role of its own: clients add notes there, which do not end a round of calls."""
-    role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
+    role, content = string(message.get("role")), message.get("content")
+    if isinstance(content, str):
+        yield Turn(role, content, items=[message])
+        return
+    blocks = MessagesHistory.without_reasoning(objects(content))
     results = list(filter(_is_result, blocks))
     for block in results:
         output = read_text(block.get("content"))
@@ -276,10 +280,6 @@ def _write_content(messages: Sequence[Json], turns: Sequence[Turn]) -> Sequence[
         return []
     messages[0]["content"] = blocks
     return messages[1:] if blocks else messages
-
-
-def _without_reasoning(content: Any) -> list[Json]:
-    return [block for block in _read_blocks(content) if not _is_reasoning(block)]
 
 
 def _is_call(block: Json) -> bool:
