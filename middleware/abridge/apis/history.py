@@ -448,8 +448,9 @@ def in_tags(text: str, profile: Profile) -> str:
 
 def is_tagged(content: Any) -> bool:
     """Return whether a content is nothing but one block of reasoning between tags."""
-    parts = [] if isinstance(content, str) else objects(content)
-    text = string(content) or "".join([string(part.get("text")) for part in parts])
+    text = content
+    if not isinstance(text, str):
+        text = "".join([string(part.get("text")) for part in objects(content)])
     if not may_have_tags(text):
         return False
     text = text.strip()

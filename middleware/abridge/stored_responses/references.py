@@ -209,14 +209,15 @@ class References:
         self._upstream = upstream
         self._upstreams_previous = ""  # what the previous response itself continues there
         self._input = [(referenced_id(item), item) for item in items]
-        if not resolve_all:
+        names = [name for name, _ in self._input if name]
+        if names and not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
+            names = list(filter(is_minted, names))
         self.indexes = tuple(range(len(items)))
-        self._has_names = any(name for name, _ in self._input)
-        find_returned = minted_id if include_returned else lambda _: ""
-        self._requested_ids = [
-            requested for name, item in self._input if (requested := name or find_returned(item))
-        ]
+        self._has_names = bool(names)
+        if include_returned:
+            names = [each for name, item in self._input if (each := name or minted_id(item))]
+        self._requested_ids = names
         self.history_ids: list[str] = []  # of the items that what is continued stands for
         self._stored_items: dict[str, bytes] = {}
 

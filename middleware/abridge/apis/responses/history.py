@@ -7,7 +7,7 @@ own, whether or not the client still returns the reasoning between two of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -200,19 +200,16 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
         is_message = role == "assistant" and kind != "reasoning"
-        is_thought = kind == "reasoning" or (is_message and is_tagged(item.get("content")))
-        is_text = is_message and not is_thought
-        is_called = not (is_thought or is_text) and kind.endswith("_call")
-        is_other = not (is_thought or is_text or is_called)
-        if is_other and pending:
-            yield _assistant_turn(pending, texts)
-            pending, texts = [], []
-        if is_other:
+        is_called = not is_message and kind.endswith("_call")
+        if not (is_message or is_called or kind == "reasoning"):
+            if pending:
+                yield _assistant_turn(pending, texts)
+                pending, texts = [], []
             yield _other_turn(item, kind, role)
             continue
         pending.append(item)
-        if is_text:
-            texts += filter(None, [_content_text(item.get("content"))])
+        if is_message and not is_tagged(content := item.get("content")):
+            texts.append(_content_text(content))
         elif is_called:
             yield _assistant_turn(pending, texts, _read_call(item))
             pending, texts = [], []
@@ -295,8 +292,7 @@ def _other_turn(item: Json, kind: str, role: str) -> Turn:
     return Turn(role or kind, text, items=[item])
 
 
-def _content_text(content: Any) -> str:
-    return read_text(content, "refusal")
+_content_text = partial(read_text, other_key="refusal")
 
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
