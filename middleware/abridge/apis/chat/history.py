@@ -259,8 +259,8 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
 
 def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
     taken: list[tuple[str, str]] = []
-    for name in _BLOB_FIELDS:
-        given = entries(fields.get(name))
+    for name in filter(fields.get, _BLOB_FIELDS):
+        given = entries(fields[name])
         blobs = [position for position, entry in enumerate(given) if _is_blob(entry)]
         taken += [(f"{name}[{position}].data", given[position]["data"]) for position in blobs]
         if len(blobs) == len(given) > 0:
