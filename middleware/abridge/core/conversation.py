@@ -123,18 +123,19 @@ class Turn:
         return b"called " + _encode_fields(self.canonical_calls)
 
     def encode_canonical(self, number: Callable[[str], str] = str) -> bytes:
-        """Return everything in the turn except reasoning, as bytes. `number` returns what stands
-        for the id of a call."""
+        """Return everything in the turn except reasoning, as bytes after their length. `number`
+        returns what stands for the id of a call."""
         role, text = self.role, self.canonical_text
         answers = self.answers_call and number(self.answers_call)
-        if not self.calls:  # as below, in half the time
-            canonical = f"{len(role)},{len(text)},{len(answers)}:{role}{text}{answers}"
-            return canonical.encode("utf-8", "surrogatepass")
-        calls = self.canonical_calls
-        if number is not str:
-            calls = calls.copy()
-            calls[::3] = map(number, calls[::3])
-        return _encode_fields([role, text, answers, *calls])
+        if self.calls:
+            calls = self.canonical_calls.copy()
+            if number is not str:
+                calls[::3] = map(number, calls[::3])
+            canonical = _encode_fields([role, text, answers, *calls])
+        else:  # the same, in half the time
+            fields = f"{len(role)},{len(text)},{len(answers)}:{role}{text}{answers}"
+            canonical = fields.encode("utf-8", "surrogatepass")
+        return len(canonical).to_bytes(8, "big") + canonical
 
 
 def _encode_fields(fields: Sequence[str]) -> bytes:
@@ -178,10 +179,10 @@ class PrefixDigest:
         """Every id of a call only counts: a client may have given them all."""
 
     def add(self, turn: Turn) -> None:
-        canonical = _with_length(turn.encode_canonical())
+        canonical = turn.encode_canonical()
         if turn.calls or turn.answers_call:
             self._numbered = self._numbered or self._running.copy()
-            self._numbered.update(_with_length(turn.encode_canonical(self._number)))
+            self._numbered.update(turn.encode_canonical(self._number))
         elif self._numbered is not None:
             self._numbered.update(canonical)
         self._running.update(canonical)
@@ -209,7 +210,3 @@ class PrefixDigest:
             number = self._numbers[call_id] = str(len(self._numbers))
             self.may_be_renamed = self.may_be_renamed and is_counted_id(call_id)
         return number
-
-
-def _with_length(canonical: bytes) -> bytes:
-    return len(canonical).to_bytes(8, "big") + canonical
