@@ -121,7 +121,7 @@ class HistoryRewriter:
         self.incomplete: list[_AssistantTurn] = []  # those whose originals may be needed
         self._queries: list[TurnQuery] = []
         roles = [turn.role for turn in history.turns]
-        last_user = max((n for n, role in enumerate(roles) if role == "user"), default=-1)
+        last_user = next((n for n in reversed(range(len(roles))) if roles[n] == "user"), -1)
         self._assistant_turns = [
             self._read_turn(turn, current=number > last_user, follows=before == "assistant")
             for number, (before, turn) in enumerate(zip(["", *roles], history.turns, strict=False))
@@ -129,9 +129,9 @@ class HistoryRewriter:
         ]
 
     def _read_turn(self, turn: Turn, *, current: bool, follows: bool) -> _AssistantTurn:
-        policy, requires = self._policy, self._policy.profile.returns.required_on_calls
-        requires = requires or (policy.requires_reasoning and current)
-        is_required = requires and bool(turn.calls)
+        policy = self._policy
+        requires = turn.calls and policy.profile.returns.required_on_calls
+        is_required = bool(requires or (turn.calls and policy.requires_reasoning and current))
         is_sent = is_required or policy.sends(current=current)
         return _AssistantTurn(turn, is_sent, is_required, follows)
 
