@@ -102,13 +102,7 @@ def loads_exact(data: bytes) -> Any:
 
     Nothing that is large is parsed in one call that lasts: no other thread has its turn meanwhile.
     """
-    is_large = len(data) > _SLICE
-    needs_library = (
-        len(data) > MAX_CALL or _has_long_number(data)
-        if is_large
-        else _LONG_NUMBER in data.translate(_DIGIT_MASK)
-    )
-    if not needs_library:
+    if len(data) <= MAX_CALL and not _has_long_number(data):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -119,7 +113,7 @@ def loads_exact(data: bytes) -> Any:
         parse_float=ExactNumber,
         parse_int=_parse_integer,
         parse_constant=ExactNumber,
-        object_hook=_give_way if is_large else None,
+        object_hook=_give_way if len(data) > _SLICE else None,
     )
 
 
@@ -142,7 +136,7 @@ def _check_depth(data: bytes) -> None:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """Return whether large data may hold a number of many digits."""
+    """Return whether JSON may hold a number of many digits."""
     sampled = data[::_SAMPLING].translate(_DIGIT_MASK)
     return _SAMPLED_NUMBER in sampled and _LONG_NUMBER in data.translate(_DIGIT_MASK)
 
