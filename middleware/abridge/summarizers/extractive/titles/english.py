@@ -125,14 +125,15 @@ _ASKED = words_of("how why whether what")
 class EnglishWords(Words):
     """Finds the titles that a sentence may give."""
 
-    def read(self) -> Iterator[Draft]:
+    def read(self, *, is_told: bool) -> Iterator[Draft]:
         for at, kind in enumerate(self.kinds):
             if kind & _TRIGGERS:
                 for triggers, read in _READERS:
                     if kind & triggers:
                         yield from read(self, at)
-        for at in self._statements():
-            yield from self._read_clause(at)
+        may_count = is_told or self.span(0, len(self)) & does.GUESSING  # else all is a finding
+        for at in self._statements() if may_count else ():
+            yield from self._read_clause(at, is_told=is_told)
 
     def _ends_of_thing(self, start: int) -> Iterator[int]:
         """Yield the ends of a phrase, or of a question that is an object."""
@@ -209,7 +210,7 @@ class EnglishWords(Words):
         if is_code and self.begins(at):
             yield from self.drafts("place", "Checking {}", at + 1, [at + 2])
 
-    def _read_clause(self, at: int) -> Iterator[Draft]:
+    def _read_clause(self, at: int, *, is_told: bool) -> Iterator[Draft]:
         """Read "so the pump is off", "this means that the pump is off"."""
         start = at
         while self._leads(start) or (self.lowered[start] == "i" and self._leads(start + 1)):
@@ -219,11 +220,11 @@ class EnglishWords(Words):
         before = self.span(max(0, start - 6), start)
         for end in self.clauses(start, ROOM):
             span = self.span(start, end)
-            if before & does.GUESSING or (span & does.GUESSING and not before & does.CONCLUDING):
-                kind: str = "supposed"
-            else:
-                kind = "concluded" if before & does.CONCLUDING else "stated"
-            yield from self.drafts(kind, f"{_STATES[kind]} {{}}", start, [end])
+            concludes = before & does.CONCLUDING
+            guesses = before & does.GUESSING or (span & does.GUESSING and not concludes)
+            if is_told or guesses:
+                kind = "supposed" if guesses else "concluded" if concludes else "stated"
+                yield from self.drafts(kind, f"{_STATES[kind]} {{}}", start, [end])
 
     def _leads(self, at: int) -> bool:
         return self.lowered[at] in _LEADS and self.marks[at] in ("", ",")

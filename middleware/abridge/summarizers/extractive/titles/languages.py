@@ -9,7 +9,7 @@ from abridge.core.language import likely_language
 from abridge.summarizers.extractive.titles import asian, european
 from abridge.summarizers.extractive.titles.english import ENGLISH, EnglishWords
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import Draft
+from abridge.summarizers.extractive.titles.phrases import FINDINGS, Draft
 from abridge.summarizers.extractive.words import words_of
 
 _ENGLISH_WORDS = words_of("the is that of to and so this it are with for should which what")
@@ -24,15 +24,16 @@ class Language(NamedTuple):
     goes_on: Sequence[str] = ()  # say of an earlier title that a stretch goes on with it
     patterns: tuple[Pattern, ...] = ()  # of a language that is not read word by word
 
-    def read(self, text: str, names: frozenset[str]) -> Iterator[Draft]:
-        """Yield the titles that a sentence gives. `names` are those that its passage has."""
+    def read(self, text: str, names: frozenset[str], *, is_told: bool) -> Iterator[Draft]:
+        """Yield titles of a sentence, with names of its passage; what it finds if it is told."""
         if self is LANGUAGES["en"]:
-            yield from EnglishWords(text, ENGLISH, names).read()
+            yield from EnglishWords(text, ENGLISH, names).read(is_told=is_told)
             return
         lowered = text.lower()
         lowered = lowered if len(lowered) == len(text) else text
         for pattern in self.patterns:
-            yield from pattern.read(text, lowered)
+            if is_told or pattern.kind not in FINDINGS:
+                yield from pattern.read(text, lowered)
 
 
 def _language(last_resort: str, others: str, patterns: tuple[Pattern, ...] = ()) -> Language:

@@ -17,7 +17,7 @@ from abridge.summarizers.extractive.titles.phrases import Draft, plain
 from abridge.summarizers.extractive.titles.rating import Rating, TitleSource
 
 MAX_SOURCES = 40  # sentences and headings that are read
-MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
+MAX_SOURCE_CHARS = 400  # characters of a sentence that are read
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 MAX_TITLE_CHARS = 72
 MAX_TITLE_WORDS = 13
@@ -56,7 +56,10 @@ def make_title(
     if private is None:
         private = find_private([source.text for source in sources])
         sources = [source for source in sources if source.text not in private]
-    sources = [one._replace(text=one.text[:MAX_SENTENCE_CHARS]) for one in sources[:MAX_SOURCES]]
+    sources = [
+        one._replace(text=one.text[:MAX_SOURCE_CHARS]) if len(one.text) > MAX_SOURCE_CHARS else one
+        for one in sources[:MAX_SOURCES]
+    ]
     language = language_of([source.text for source in sources])
     guarded = frozenset(name for text in private for name in _GUARDED.findall(text))
     earlier = taken[-MAX_TAKEN:]
@@ -86,7 +89,7 @@ def _drafts(
     alike the first is taken; then those that go on with the first topic of all."""
     names = frozenset(_NAME.findall("\n".join([source.text for source in sources])))
     for source in reversed(sources):
-        for draft in language.read(plain(source.text), names):
+        for draft in language.read(plain(source.text), names, is_told=source.is_told):
             yield draft, source
     topics = filter(None, map(_TOPIC.fullmatch, earlier))
     for found in islice(topics, 1):

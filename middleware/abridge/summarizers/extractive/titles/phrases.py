@@ -37,6 +37,7 @@ _AFTER_PHRASE = (
 _NO_SUBJECT = does.LINK | does.SYMBOL | does.AUXILIARY | does.ASKING | does.SINCE | does.PRONOUN
 """What begins no clause."""
 
+_NAMELESS = does.VAGUE | does.LINK | does.WEAK | does.AUXILIARY | does.PRONOUN
 
 FINDINGS = frozenset({"concluded", "stated"})
 CLAUSES = FINDINGS | {"supposed"}
@@ -83,22 +84,23 @@ class Words:
         for written in text.replace("’", "'").split():
             word = lowered = written
             marks, kind = "", known(written, 0)
-            if not kind and not written.isalnum():
-                word = written.lstrip(_OPENING)
-                opened = len(word) < len(written)
-                if opened and self.marks:
-                    self.marks[-1] = self.marks[-1] or '"'
-                if not word:
-                    continue
-                bare = word.rstrip(_CLOSING)
-                if bare.count("(") > bare.count(")"):  # parse()
-                    bare = word[: word.rfind(")") + 1] or bare
-                word, marks = bare or word, word[len(bare) :] if bare else ""
             if not kind:
+                if not written.isalnum():
+                    word = written.lstrip(_OPENING)
+                    if len(word) < len(written) and self.marks:
+                        self.marks[-1] = self.marks[-1] or '"'
+                    if not word:
+                        continue
+                    bare = word.rstrip(_CLOSING)
+                    if bare.count("(") > bare.count(")"):  # parse()
+                        bare = word[: word.rfind(")") + 1] or bare
+                    word, marks = bare or word, word[len(bare) :] if bare else ""
                 lowered = word.lower()
                 kind = known(lowered, 0)
                 if not (kind or word[0].isalnum() or (word[0] in _WORD_STARTS and word[1:])):
                     kind = does.SYMBOL
+                if len(word) == 1 and not word.isdigit():
+                    kind |= does.VAGUE
             if kind & does.FILLER and not marks:
                 continue
             self.words.append(word)
@@ -158,11 +160,7 @@ class Words:
 
     def names(self, start: int, end: int) -> bool:
         """Return true if one of the words names something."""
-        nameless = does.VAGUE | does.LINK | does.WEAK | does.AUXILIARY | does.PRONOUN
-        return any(
-            not self.kinds[at] & nameless and (len(self.words[at]) > 1 or self.words[at].isdigit())
-            for at in range(start, end)
-        )
+        return any(not kind & _NAMELESS for kind in self.kinds[start:end])
 
     def phrases(self, start: int, room: int) -> Iterator[int]:
         """Yield the ends of the phrases that begin at a word, of at most `room` words."""

@@ -7,11 +7,10 @@ a wrong one to 3 for one that tells exactly what its stretch is about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from abridge.summarizers.extractive.titles.phrases import CLAUSES, FINDINGS, ROOM, Draft
+from abridge.summarizers.extractive.titles.phrases import CLAUSES, ROOM, Draft
 from abridge.summarizers.extractive.words import topic_words
 
 KINDS: Mapping[str, float] = MappingProxyType({
@@ -77,8 +76,6 @@ class Rating:
         return rate + (self._rate_source(source, kind) if source else 0.0)
 
     def _rate_source(self, source: TitleSource, kind: str) -> float:
-        if kind in FINDINGS and not source.is_told:
-            return -inf
         if source.headings:
             return HEADING / source.headings
         if kind in CLAUSES:
