@@ -38,8 +38,8 @@ ROUNDS = 2  # in which sentences that say the same are left out
 SAME_SHARE = 0.62  # share of its words from which a sentence says the same as another
 
 
-_Step = tuple[bool, float, float, float, float, float]
-"""Of a sentence: whether it stands beside the one before it; what it is worth if a run begins with
+_Step = tuple[Candidate, bool, float, float, float, float, float]
+"""A sentence: whether it stands beside the one before it; what it is worth if a run begins with
 it, if it follows on that one, and by itself; hundreds of characters; and what if a run ends."""
 
 _Chain: TypeAlias = "tuple[Candidate, _Chain] | None"
@@ -107,7 +107,7 @@ def _choose_within(
     low, price, high = -MAX_PRICE, 0.0, MAX_PRICE
     found: dict[int, list[Candidate]] = {}  # the latest choice that was too short, fit, or too long
     for _ in range(PRICES):
-        chosen = _choose(shown, steps, price)
+        chosen = _choose(steps, price)
         verdict = judge(chosen)
         found[verdict] = chosen
         if price == verdict == 0:
@@ -131,6 +131,7 @@ def _choose_within(
 def _weigh(shown: Sequence[Candidate], more: dict[int, float]) -> list[_Step]:
     return [
         (
+            one,
             one.position == before + 1,
             -inf if one.leans else BEGIN,
             GO_ON + GO_ON_LEANING * one.leans,
@@ -142,20 +143,21 @@ def _weigh(shown: Sequence[Candidate], more: dict[int, float]) -> list[_Step]:
     ]
 
 
-def _choose(shown: Sequence[Candidate], steps: Sequence[_Step], price: float) -> list[Candidate]:
+def _choose(steps: Sequence[_Step], price: float) -> list[Candidate]:
     """Return the choice that is worth most where a hundred characters cost a price."""
     without, taken, ending = 0.0, -inf, 0.0  # worth of the best without and with the latest
     others: _Chain = None
     chain: _Chain = None  # that ends with the latest
-    for one, (follows, begins, goes_on, own, size, ends) in zip(shown, steps, strict=True):
-        before = without, others
+    for one, follows, begins, goes_on, own, size, ends in steps:
+        before, earlier = without, others
         if taken + ending > without:
             without, others = taken + ending, chain
-        if follows and taken + goes_on > before[0] + begins:
+        if not follows:
+            before, earlier = without, others
+        if follows and taken + goes_on > before + begins:
             taken += goes_on
         else:
-            taken, chain = before if follows else (without, others)
-            taken += begins
+            taken, chain = before + begins, earlier
         taken = taken + own - price * size
         chain = one, chain
         ending = ends

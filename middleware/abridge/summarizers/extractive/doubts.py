@@ -71,7 +71,7 @@ MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
 def is_nod(read: Reading, *, asked: bool) -> bool:
     """Return true if a sentence only nods or thinks aloud, and names nothing, or is a gap. After a
     question, one or two words are an answer."""
-    nods = _NODDING.issuperset(read.words) and _NODDING.issuperset(read.topics)
+    nods = _NODDING.issuperset(read.topics) and _NODDING.issuperset(read.words)
     may_nod = len(read.words) < 3 and not asked and not read.draws
     if nods or (may_nod and _FRAGMENT.fullmatch(read.lower)):
         return True

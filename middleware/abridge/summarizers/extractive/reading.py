@@ -20,7 +20,7 @@ class Reading:
         self.text = openings.strip(sentence.text, openings.FILLERS.match(self.raw))
         if self.text is not sentence.text:
             self.lower = self.text.lower()
-        self.words, self.topics, self.wide = split_words(self.lower)
+        self.words, self.topics, self.numbers, self.wide = split_words(self.lower)
         self.thinks = openings.THINKING_ALOUD.match(self.lower) is not None
         self.draws = openings.CONSEQUENCE.match(self.lower) is not None
         self.asks = self.lower.rstrip(_CLOSING).endswith(("?", "？"))

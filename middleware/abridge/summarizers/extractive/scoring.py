@@ -64,9 +64,8 @@ def score_sentences(
 def _rate(read: Reading, place: int, told: frozenset[str]) -> Candidate:
     """Return a sentence with its score. `place` is its number without those that only nod."""
     text = strip(read.text, CONNECTIVES.match(read.lower))
-    words = read.topics
-    share = len(words & told) / max(1, len(words))
-    one = Candidate(place, text, read.text, text_size(text), words, share)
+    share = len(read.topics & told) / max(1, len(read.topics))
+    one = Candidate(place, text, read.text, text_size(text), read.topics, share)
     taken_back = doubts.is_taken_back(read, is_first=not (place or told))
     one.sound = not (taken_back or doubts.is_doubtful(read))
     one.asks = not (one.sound or taken_back) and doubts.names_a_question(read)
@@ -84,7 +83,7 @@ def _score(one: Candidate, read: Reading) -> float:
         + 1.2 * (one.position == 0)
         + 0.65 * read.draws
         + 0.5 * one.concludes
-        + 0.5 * (_DIGIT.search(one.text) is not None)
+        + 0.5 * (bool(read.numbers) and _DIGIT.search(one.text) is not None)
         - 0.4 * (_SPEAKS.search(read.lower) is not None)
         - 0.5 * (word_count(one.text, FEW_WORDS, wide=read.wide) < FEW_WORDS)
         - 0.5 * one.told

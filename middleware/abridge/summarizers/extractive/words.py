@@ -45,22 +45,21 @@ STOP_WORDS = words_of(
 """Stop words of four and more letters."""
 
 
-def split_words(text: str) -> tuple[list[str], frozenset[str], bool]:
+def split_words(text: str) -> tuple[list[str], frozenset[str], list[str], bool]:
     """Return the words of a text in small letters, without digits, and of them the topic words: the
     longer ones, numbers too; pairs of characters where the script has no spaces, at least in part;
-    and whether that is so."""
+    the numbers; and whether that is so."""
     wide = not text.isascii() and WIDE_RUN.search(text) is not None
     spaced = text.encode("ascii", "replace").translate(_SPACES).decode()
     words = spaced.split()
-    found = [word for word in words if len(word) > 3]
-    if _DIGIT in spaced or not text.isascii():
-        found += _NUMBER.findall(text)
+    numbers = _NUMBER.findall(text) if _DIGIT in spaced or not text.isascii() else []
+    found = numbers + [word for word in words if len(word) > 3 and word not in STOP_WORDS]
     if wide and (runs := _WIDE_LETTERS.findall(text)):
         found += [pair for run in runs for pair in map(add, run, run[1:])]
     elif not text.isascii() and _OTHER_LETTER.search(text):
         words = WORD.findall(text)
-        found += [word for word in words if len(word) > 3]
-    return words, frozenset(found) - STOP_WORDS, wide
+        found += [word for word in words if len(word) > 3 and word not in STOP_WORDS]
+    return words, frozenset(found), numbers, wide
 
 
 def topic_words(text: str) -> frozenset[str]:
