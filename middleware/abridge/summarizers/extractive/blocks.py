@@ -15,9 +15,8 @@ from abridge.core.segmenter import GAP
 
 MAX_LINE_CHARS = 320  # characters up to which a line may be code; a longer one is read as prose
 
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
-_DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
-_TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
+_FENCES = "```", "~~~"
+_TABLE_OR_MATH = re.compile(r"\s*(?:\||\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
 
 _CODE = re.compile(
     r"\s*(?:[$]|>>>|//)\s*\w|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const"
@@ -47,7 +46,7 @@ _LIST_MARK = re.compile(
 _LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
 _ITALIC_NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]{1,200}?)(?<=\S)\*\*|\*\*(?!\*)")
-_ITALIC = re.compile(r"(?<![\w*)\]])\*(?=[^\s*)])([^*\n]{1,200}?)(?<=[^\s*(])\*(?![\w*(])")
+_ITALIC = re.compile(r"\*(?<![\w*)\]]\*)(?=[^\s*)])([^*\n]{1,200}?)(?<=[^\s*(])\*(?![\w*(])")
 
 _BULLETS = "-*+•·–"
 _LINE_END = re.compile(r"[.!?…。！？:：][\"'”’)\]»」』]*$")
@@ -69,7 +68,7 @@ def split_blocks(text: str) -> Iterator[Sentence]:
     announced = False
     text = _RECORD.sub("", text) if "://" in text else text
     text = _DISPLAYED.sub(_join_formula, text) if "\\[" in text or "$$" in text else text
-    text = _GLUED_HEADING.sub(r"\n**\1", text)
+    text = _GLUED_HEADING.sub(r"\n**\1", text) if "**" in text else text
     for number, line in enumerate(_join_wrapped(text)):
         headings, said, is_item = _parse(line)
         for heading in headings:
@@ -95,9 +94,9 @@ def _join_wrapped(text: str) -> Iterator[str]:
     block, fenced = "", False
     for line in text.splitlines():
         bare = line.strip()
-        toggles = bool(_FENCE.match(line)) or (  # code or a displayed formula begins or ends
-            bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
-        )
+        is_fence = bare.startswith(_FENCES) and "`" not in bare.lstrip("`")
+        is_formula = bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
+        toggles = is_fence or is_formula  # one begins or ends
         fenced ^= toggles
         legible = not (fenced or toggles) and (bare == GAP or _is_prose(line))
         if block and legible and _is_continuation(block, line):
@@ -112,7 +111,7 @@ def _join_wrapped(text: str) -> Iterator[str]:
 
 
 def _is_prose(line: str) -> bool:
-    if not _LETTER.search(line) or _TABLE_OR_RULE.match(line) or _DISPLAY_MATH.match(line):
+    if not _LETTER.search(line) or line.count("|") > 1 or _TABLE_OR_MATH.match(line):
         return False
     return len(line) > MAX_LINE_CHARS or not _CODE.match(line)
 

@@ -113,8 +113,7 @@ def extract_in_steps(passage: Passage) -> Iterator[str]:
     yield ""
     headings = [one.text for one in sentences if one.is_heading and one.text not in private]
     sources = _sources(candidates, chosen, headings)
-    title = make_title(sources, passage.titles, is_last=passage.last, private=private)
-    title = f"**{title}**"
+    title = f"**{make_title(sources, passage.titles, is_last=passage.last, private=private)}**"
     yield f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 

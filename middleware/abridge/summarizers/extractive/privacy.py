@@ -54,10 +54,11 @@ RULES = tuple(
 """What is private, in small letters, by a word that it holds: to look for that takes a tenth of
 the time."""
 
+_REVEALING = "reveal", "disclose", "divulge", "leak", "expose", "share"
 _KEPT = re.compile(
     r"(?:n(?:(?<=\bn)(?:ever|ot)|['’]t)|a(?<=\ba)void)(?: \w+){0,2}? "  # fast: starts with letters
-    r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? (?:(?:the|a|an|any|my|our|that|this"
-    r"|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
+    rf"(?:{'|'.join(_REVEALING)})(?:ing)? (?:(?:the|a|an|any|my|our|that|this|internal|secret) )*"
+    r"(?P<what>[\w-]+(?: [\w-]+){1,3})"
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
 
@@ -75,7 +76,7 @@ _NUMBER = re.compile(  # of a telephone, of a card
 )
 
 _DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
-MARKS = (_MAIL, _MAIL), (_CODE, _CODE), (_DIGITS, _NUMBER)
+MARKS = (_MAIL, _MAIL), (re.compile(r"-(?<=[A-Z]{2}-)[A-Z0-9]"), _CODE), (_DIGITS, _NUMBER)
 """What a text holds, fast to find, of which a sentence may hold what is private."""
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]{16,}|[prs]k-[A-Za-z0-9_-]{8,})")
@@ -89,15 +90,16 @@ def find_private(texts: Sequence[str]) -> set[str]:
     lowered = whole.lower()
     rules = [(word, pattern) for word, pattern in RULES if word in lowered]
     marks = [pattern for found, pattern in MARKS if found.search(whole)]
-    names = _find_kept(lowered) if rules else []
-    names += [token.lower() for token in _TOKEN.findall(whole) if _is_key(token)]
+    names = _find_kept(lowered) if rules and any(word in lowered for word in _REVEALING) else []
+    long_words = " ".join([word for word in whole.split() if len(word) > 10])  # as all tokens are
+    names += [token.lower() for token in _TOKEN.findall(long_words) if _is_key(token)]
     private, quoted = set[str](), False
-    for text in texts:
+    for text in texts if rules or marks or names else ():
         lowered = text.lower()
         if (
             quoted
             or any(pattern.search(lowered) for word, pattern in rules if word in lowered)
-            or any(pattern.search(text) for pattern in marks)
+            or (marks and any(pattern.search(text) for pattern in marks))
             or any(map(lowered.__contains__, names))
         ):
             private.add(text)

@@ -58,7 +58,7 @@ def split_sentences(text: str) -> Iterator[Sentence]:
             continue
         for piece in _split_block(plain_math(block.text)):
             if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece) or piece == GAP:
-                yield Sentence(piece, block=block.block, hangs=block.hangs)
+                yield Sentence(piece, False, block.block, block.hangs)
 
 
 def _split_block(block: str) -> Iterator[str]:
