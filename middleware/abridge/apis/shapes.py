@@ -525,8 +525,6 @@ _BEGINNINGS = _marked(tag[:end] for tag in _TAGS for end in range(len(tag) + 1))
 
 _ENDS = _marked(tag[start:] for tag in _TAGS for start in range(len(tag)))
 
-_PIECES = _marked(end[:size] for end in _ENDS for size in range(len(end) + 1)) | _BEGINNINGS
-
 _LONGEST = max(map(len, _TAGS))
 
 
@@ -535,10 +533,8 @@ def _may_cut_tag(stop: str) -> bool:
     if _MARKS.search(stop) is None:
         return False
     sizes = range(1, min(len(stop), _LONGEST) + 1)
-    return (
-        stop in _PIECES
-        or any(stop[-size:] in _BEGINNINGS or stop[:size] in _ENDS for size in sizes)
-        or any(tag in stop for tag in _TAGS)
+    return any(stop in tag or tag in stop for tag in _TAGS) or any(
+        stop[-size:] in _BEGINNINGS or stop[:size] in _ENDS for size in sizes
     )
 
 
