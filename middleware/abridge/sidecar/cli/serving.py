@@ -24,9 +24,9 @@ from abridge.observability.logs import set_up_logging
 from abridge.observability.tracing import exporting_spans
 from abridge.sidecar.app import create_app
 from abridge.sidecar.client_keys.file import keys_notes
+from abridge.sidecar.server.metrics_files import shared_metrics
 from abridge.sidecar.server.serve import listen, listener_url, run
 from abridge.sidecar.server.serve import serve as serve_app
-from abridge.sidecar.server.workers import shared_metrics, supervise
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ def _run(settings: Settings, origin: SettingsOrigin) -> int:
     set_up_logging(settings.log)
     print_line = _log_line if settings.log.format == "json" else partial(click.echo, err=True)
     if server.workers > 1:
+        from abridge.sidecar.server.workers import supervise  # noqa: PLC0415 -- seldom needed
+
         return run(supervise(settings, origin, listener, admin_listener, announce))
     with exporting_spans(settings):
         run(serve_app(app, origin, listener, admin_listener, announce))

@@ -13,10 +13,16 @@ import logging
 import mmap
 import os
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict
+
+from abridge.errors import SettingsError
+from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE
 
 INITIAL_BYTES = 64 << 10
 """Size of a new file; it doubles as needed."""
@@ -64,6 +70,38 @@ class MetricsFile(MmapedDict):
         if self._f is not None:
             self._f.close()
             self._f = None  # type: ignore[assignment]
+
+
+@contextmanager
+def shared_metrics(workers: int) -> Iterator[None]:
+    """Provide the metrics folder to the processes started within the block.
+
+    Several workers get a temporary folder, unless the user names one in `PROMETHEUS_MULTIPROC_DIR`;
+    that is used for any number of workers, and old metrics in it are deleted. Raises SettingsError.
+    """
+    if configured := os.environ.get(MULTIPROCESS_DIR_VARIABLE):
+        _delete_metrics(Path(configured))
+    write_files_before_mapping()
+    if configured or workers == 1:
+        yield
+        return
+    with TemporaryDirectory(prefix="abridge-", ignore_cleanup_errors=True) as temporary:
+        os.environ[MULTIPROCESS_DIR_VARIABLE] = temporary
+        try:
+            yield
+        finally:
+            del os.environ[MULTIPROCESS_DIR_VARIABLE]
+
+
+def _delete_metrics(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.glob("*.db"):
+            file.unlink()
+    except OSError as error:
+        raise SettingsError(
+            f"{MULTIPROCESS_DIR_VARIABLE}: cannot use this folder: {error.strerror}"
+        ) from None
 
 
 def write_files_before_mapping() -> None:

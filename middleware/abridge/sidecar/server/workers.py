@@ -18,14 +18,13 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 from time import monotonic
 from typing import cast
@@ -41,7 +40,7 @@ from abridge.config.reloading import keep_until_restart
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.logs import set_up_logging
-from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, Metrics, exposed_registry
+from abridge.observability.metrics import Metrics, exposed_registry
 from abridge.observability.tracing import exporting_spans
 from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.app import Abridge, create_app
@@ -85,38 +84,6 @@ class Vacancy:
         pause = min(MAX_PAUSE, 2.0**self.failures)
         self.failures, self.due = self.failures + 1, monotonic() + pause
         return pause
-
-
-@contextmanager
-def shared_metrics(workers: int) -> Iterator[None]:
-    """Provide the metrics folder to the processes started within the block.
-
-    Several workers get a temporary folder, unless the user names one in `PROMETHEUS_MULTIPROC_DIR`;
-    that is used for any number of workers, and old metrics in it are deleted. Raises SettingsError.
-    """
-    if configured := os.environ.get(MULTIPROCESS_DIR_VARIABLE):
-        _delete_metrics(Path(configured))
-    write_files_before_mapping()
-    if configured or workers == 1:
-        yield
-        return
-    with TemporaryDirectory(prefix="abridge-", ignore_cleanup_errors=True) as temporary:
-        os.environ[MULTIPROCESS_DIR_VARIABLE] = temporary
-        try:
-            yield
-        finally:
-            del os.environ[MULTIPROCESS_DIR_VARIABLE]
-
-
-def _delete_metrics(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.glob("*.db"):
-            file.unlink()
-    except OSError as error:
-        raise SettingsError(
-            f"{MULTIPROCESS_DIR_VARIABLE}: cannot use this folder: {error.strerror}"
-        ) from None
 
 
 def delete_gauges(pid: int | None) -> None:
