@@ -84,7 +84,8 @@ class SilenceTimer:
     def restart(self) -> None:
         """Note that something was heard. Nothing happens unless this was started."""
         if self._deadline is not None:
-            self.start(self._seconds)
+            self._is_overdue = False
+            self._deadline = self._loop.time() + self._seconds
 
     def stop(self) -> None:
         """Limit the silence no more, until this is started again."""

@@ -215,19 +215,18 @@ class UpstreamConnection(asyncio.Protocol):
             self._is_paused = True
             self.transport.pause_reading()
         if self._reader is not None:
-            self._tell(self._reader, is_small=len(data) <= MAX_AT_ONCE)
+            self._tell(self._reader, len(data))
         if response.failure is not None:
             self.transport.abort()
 
-    def _tell(self, reader: _Reader, *, is_small: bool) -> None:
+    def _tell(self, reader: _Reader, size: int) -> None:
         """Have what has come taken, or wake the task that waits: it looks itself what there is."""
-        response = self._response
-        if reader.take is None or not is_small or response.is_over:
+        response, take = self._response, reader.take
+        if take is None or size > MAX_AT_ONCE or response.is_over:
             self._wake()
-        elif response.body and not reader.waiter.done():
-            self._offer(response, reader, reader.take)
-
-    def _offer(self, response: ResponseParser, reader: _Reader, take: Take) -> None:
+            return
+        if not response.body or reader.waiter.done():
+            return
         data = response.take()
         try:
             is_taken = reader.context.run(take, data)
