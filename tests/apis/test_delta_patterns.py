@@ -308,6 +308,16 @@ def test_frames_that_come_together_are_one_event() -> None:
     assert patterns.kept == ["büd"]
 
 
+@pytest.mark.parametrize("padding", ["", "   "])
+def test_what_is_like_a_frame_is_one(padding: str) -> None:
+    sent = b'data: {"text":"%b"}' + padding.encode() + b"\n\n"
+    patterns = learned(sent % b"a", "text", "a")
+    assert patterns.read_alone(sent % b"b") == [ContentDelta(0, sent % b"b", "b")]
+    two, halves = [sent % b"c", sent % b"d"], (sent[:12] + b"\n\n", sent[12:])
+    for data in (b"".join(two), b"\n" + two[0], two[0] + b"\n\n", *halves):
+        assert patterns.read_alone(data) is None
+
+
 def test_a_run_ends_before_a_text_that_is_not_accepted() -> None:
     frames = [frame({"text": text}) for text in ("a", "b", "<", "d")]
     patterns = Learned().learn(frames[0], "text", "a", accepts=lambda text: text != "<")
@@ -382,7 +392,9 @@ def read_frames(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
 
 def read_events(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
     """Yield the events of frames that came together."""
-    place = 0
+    alone = reader.read_alone(frames[0]) if len(frames) == 1 else None
+    yield from alone or ()
+    place = 0 if alone is None else 1
     while place < len(frames):
         events, place = reader.read(frames, place)
         yield from events

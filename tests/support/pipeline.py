@@ -169,7 +169,9 @@ class Pipeline:
         if frame.startswith(b":") and sse.frame_data(frame) is None:
             self.out += b"" if self.display.hides_raw else frame
             return
-        place = 0
+        alone = self.frames.read_alone(frame)
+        self.sequence(alone or ())
+        place = 0 if alone is None else 1
         while place < 1:
             events, place = self.frames.read([frame])
             self.sequence(events)

@@ -80,37 +80,41 @@ class FrameReader:
         self._gathered: list[str] = []
         self._room = 0.0  # for more of it
 
+    def read_alone(self, frame: bytes) -> list[Event] | None:
+        """Return the events of a frame that came alone, if it is like an earlier one; else None, as
+        for anything that is no frame but ends like one."""
+        for pattern in self._patterns:
+            text, out = pattern.take(frame)
+            if text:
+                self._unused = 0
+                if self._room_for is None:
+                    return [pattern.tell(text, out)]
+                if pattern is self._silent:
+                    if not self._gathered:
+                        self._room = min(MAX_GATHERED, self._room_for(pattern.event))
+                    self._gathered.append(text)
+                    self._room -= len(text) if text.isascii() else text_size(text)
+                    return [] if self._room > 0 else self.release()
+                told = self.release() if self._gathered else []
+                may_wait = type(pattern.event) is ReasoningDelta and pattern.accepts is None
+                self._silent = pattern if may_wait else None
+                return [*told, pattern.tell(text, out)]
+        return None
+
     def read(self, frames: Sequence[bytes], place: int = 0) -> tuple[list[Event], int]:
         """Read the frame at a place, with those after it that its event can tell, too; return the
-        place of the next."""
-        if self._silent is not None and (told := self._gather(self._silent, frames, place)):
-            return told
+        place of the next. What was gathered is told first."""
+        told, self._silent = self.release(), None
+        if told:
+            return told, place
         for pattern in self._patterns:
             text, out = pattern.take(frames[place])
             if text:
                 self._unused = 0
-                if self._room_for is not None and type(pattern.event) is ReasoningDelta:
-                    self._silent = pattern
                 if place + 1 < len(frames) and type(pattern.event) in JOINED:
                     return pattern.tell_run(DeltaRun([text], [out]), frames, place + 1)
                 return [pattern.tell(text, out)], place + 1
         return self._parse(frames[place]), place + 1
-
-    def _gather(
-        self, silent: _Pattern, frames: Sequence[bytes], place: int
-    ) -> tuple[list[Event], int] | None:
-        """Gather the text of a frame that comes alone, if it goes on with what no client is told
-        of. Else tell what was gathered, before it is read; None if nothing was."""
-        is_alone = len(frames) == 1 and silent.accepts is None
-        text = silent.match(frames[place])[0] if is_alone else ""
-        if not text:
-            told, self._silent = self.release(), None
-            return (told, place) if told else None
-        if not self._gathered and self._room_for is not None:
-            self._room = min(MAX_GATHERED, self._room_for(silent.event))
-        self._gathered.append(text)
-        self._room -= text_size(text)
-        return ([] if self._room > 0 else self.release()), place + 1
 
     def release(self) -> list[Event]:
         """Return the event of what was gathered, if anything was."""
@@ -147,7 +151,6 @@ class FrameReader:
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
 
 
-_NO_TEXT = "", 0
 _NOTHING = "", None
 
 
@@ -177,7 +180,7 @@ class _Written(NamedTuple):
     def make(self, frame: bytes, text: str, start: int) -> bytes | None:
         """Return the bytes that go out for a text that starts there in upstream's frame; None if
         they cannot be told: whoever writes a text anew may spell it otherwise than upstream."""
-        written, after = dumps(text), self.after
+        written, after = orjson.dumps(text), self.after
         if not frame.startswith(written, start):
             return None
         if self.until_copied is not None:
@@ -231,42 +234,36 @@ class _Pattern:
 
     def take(self, frame: bytes) -> tuple[str, bytes | None]:
         """Return the text of a frame of this pattern, and what goes out; "" for any other."""
-        text, start = self.match(frame)
+        if not frame.startswith(self.head):
+            return _NOTHING
+        start, text, text_start = len(self.head), "", 0
+        for is_string, is_text, is_last, rest in self.holes:
+            end = frame.rfind(rest, start) if is_last else frame.find(rest, start)
+            if is_string:  # what has no end is no value
+                try:
+                    value = orjson.loads(frame[start - 1 : end + 1])
+                except orjson.JSONDecodeError:
+                    return _NOTHING
+                if is_text:
+                    text, text_start = value, start - 1
+            elif not _NUMBER.fullmatch(frame, start, end):
+                return _NOTHING
+            start = end + len(rest)
+        after = frame[start:].translate(None, b" ") if self.closing else frame[start:]
+        if not text or after != self.closing:
+            return _NOTHING
         out = frame if self.passes else self.event.frame
-        if text and self.outgoing is not None and not self.passes:
-            out = self.outgoing.make(frame, text, start)
-            text = "" if out is None else text
-        accepted = text and (self.accepts is None or self.accepts(text))  # asked last: it notes it
-        return (text, out) if accepted else _NOTHING
+        if self.outgoing is not None and not self.passes:
+            out = self.outgoing.make(frame, text, text_start)
+            if out is None:
+                return _NOTHING
+        is_accepted = self.accepts is None or self.accepts(text)  # asked last: it notes it
+        return (text, out) if is_accepted else _NOTHING
 
     def may_stay_beside(self, event: Event) -> bool:
         """Return whether frames of this pattern are read as before after one with such an event:
         those of another part of the same lane may not be."""
         return self.event.lane != event.lane or self.event.part is event.part
-
-    def match(self, frame: bytes) -> tuple[str, int]:
-        """Return the text of a frame of this pattern, and where it starts; "" for any other."""
-        if not frame.startswith(self.head):
-            return _NO_TEXT
-        start, text, text_start = len(self.head), "", 0
-        for is_string, is_text, is_last, rest in self.holes:
-            end = frame.rfind(rest, start) if is_last else frame.find(rest, start)
-            if end < 0:
-                return _NO_TEXT
-            if is_string:
-                try:
-                    value = orjson.loads(frame[start - 1 : end + 1])
-                except orjson.JSONDecodeError:
-                    return _NO_TEXT
-                if is_text:
-                    text, text_start = value, start - 1
-            elif not _NUMBER.fullmatch(frame, start, end):
-                return _NO_TEXT
-            start = end + len(rest)
-        if not self.closing:
-            return (text, text_start) if start == len(frame) else _NO_TEXT
-        fits = frame[start:].translate(None, b" ") == self.closing
-        return (text, text_start) if fits else _NO_TEXT
 
 
 class _Span(NamedTuple):

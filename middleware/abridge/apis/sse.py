@@ -58,13 +58,6 @@ class FrameDecoder:
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
-        elif (
-            self._started
-            and 2 <= len(data) <= self._limit
-            and data.find(b"\n\n") == len(data) - 2
-            and data.find(b"\r") < 0
-        ):
-            return [data]  # one frame, as nearly every read is
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)

@@ -319,6 +319,14 @@ class ResponseState:
         self._room_left -= size
         return True
 
+    def keep(self, part: StreamedPart, text: str) -> None:
+        """Keep a text of a part if there is room for it."""
+        if len(text) <= self._room_left:
+            self._room_left -= len(text)
+            part.texts.append(text)
+        else:
+            part.truncated = True
+
     def make_frame(self, event_type: str, fields: Json) -> bytes | None:
         """Make the frame of an event that upstream did not send."""
         if not self.carries_frames:
@@ -487,7 +495,7 @@ class ItemContents:
         return Continuation("delta", text, (partial(self._go_on, part),))
 
     def _go_on(self, part: StreamedPart, text: str) -> None:
-        self._append(part, text)
+        self._state.keep(part, text)
         if part.shown is not None and not part.truncated:
             part.shown.append(text)
 
@@ -673,7 +681,7 @@ class ItemContents:
         if stage == "delta":
             self._note_current(part)
             if text:
-                self._append(part, text)
+                self._state.keep(part, text)
             elif not says_anything(event):
                 return []
             return [self._tell(part, stage, self._correct(part, stage, event), text or "")]
@@ -774,18 +782,12 @@ class ItemContents:
     def _last_place(self) -> int:
         return next((part.place for part in reversed(self._parts) if part.texts), -1)
 
-    def _append(self, part: StreamedPart, text: str) -> None:
-        if self._state.reserve(len(text)):
-            part.texts.append(text)
-        else:
-            part.truncated = True
-
     # Events
 
     def _add_text(self, part: StreamedPart, text: str) -> list[Event]:
         if not text:
             return []
-        self._append(part, text)
+        self._state.keep(part, text)
         return [self._make_missing(part, "delta", text)]
 
     def _tell(self, part: StreamedPart, stage: Stage, frame: bytes | None, text: str = "") -> Event:

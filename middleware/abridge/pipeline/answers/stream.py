@@ -57,7 +57,8 @@ class StreamAnswer(Answer):
         self._context = context
         self._unnamed: list[bytes] = []  # the first frames, until one names the model
         self._decode = decode
-        self._decoder = sse.FrameDecoder(context.plan.event_limit)
+        self._decoder = sse.FrameDecoder(plan.event_limit)
+        self._limit = min(plan.event_limit, LARGE_FRAME)  # of a frame that is read as it comes
         self._ended = False
         self._is_read_beside = False  # the thread uses the reader
         self._wrote_nothing = False
@@ -80,16 +81,21 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            frames = self._decoder.feed(self._decode(data))
-            if self._plan.plan_for is not None:
-                frames = self._await_model(frames)
+            data = self._decode(data)
+            may_be_one = not self._decoder.waiting and data.endswith(b"\n\n")
+            is_small = len(data) <= self._limit
+            events = self._frames.read_alone(data) if may_be_one and is_small else None
+            frames = self._await_model(self._decoder.feed(data)) if events is None else []
         except (ValueError, EventTooLarge) as error:
             _log.warning("upstream's answer could not be read: %s", str(error))
             self._end(
                 ErrorDetail("upstream_error", f"Upstream's answer could not be read: {error}")
             )
             return
-        if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
+        if events is not None:
+            self._wrote_nothing = True  # unless something is
+            self._runner.feed(events)
+        elif self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
         else:
             self._read(frames)
@@ -193,10 +199,8 @@ class StreamAnswer(Answer):
             except Exception as error:  # noqa: BLE001 -- upstream may send anything
                 read = self._give_up(error)
             events += read
-        if events:
-            self._runner.feed(events)
-        else:  # a keep-alive is due in the place of what does not reach the client
-            self._wrote_nothing = True
+        self._wrote_nothing = True  # unless something is: else a keep-alive is due in its place
+        self._runner.feed(events)
         return place
 
     async def _read_in_turns(self, frames: list[bytes], place: int) -> None:
