@@ -189,9 +189,9 @@ class _Written(NamedTuple):
                 return None  # the text is its name, or it may be spelled otherwise
             after = b"%b%b%b" % (self.until_copied, frame[span.start : span.end], after)
         if self.padded_size is None:
-            return b"%b%b%b" % (self.before, written, after)
+            return b"".join((self.before, written, after))
         padding = fill_up(len(written) - 2 - self.padded_size)
-        return b"%b%b%b%b%b" % (self.before, written, after, padding, self.rest)
+        return b"".join((self.before, written, after, padding, self.rest))
 
 
 @dataclass(slots=True, frozen=True)

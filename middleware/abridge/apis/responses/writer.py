@@ -339,7 +339,7 @@ class ResponsesWriter(TranslatedAnswer):
     def _splice_number(self, frame: bytes) -> bytes:
         """Give a frame the next number that needs nothing else."""
         before, key, after = frame.rpartition(self._number_key)
-        return b"%b%b%d%b" % (before, key, next(self._numbers), after.lstrip(b"0123456789"))
+        return b"%b%b%d" % (before, key, next(self._numbers)) + after.lstrip(b"0123456789")
 
     def _write_parsed(self, event: Json, frame: bytes) -> bytes:
         """Write a frame that had to be parsed. Upstream numbers all of its events or none."""
