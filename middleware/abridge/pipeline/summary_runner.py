@@ -220,12 +220,10 @@ class SummaryRunner:
 
     def _start_call(self, request: RequestPart) -> None:
         permit = self._guard.admit(self._summarizer)
-        if isinstance(permit, ErrorDetail):
-            self._perform(
-                self.sequencer.summary_refused(request.part_id, self._clock.now(), permit)
-            )
-            return
         now = self._clock.now()
+        if isinstance(permit, ErrorDetail):
+            self._perform(self.sequencer.summary_refused(request.part_id, now, permit))
+            return
         self._first_call_at = self._first_call_at or now
         self._recorder.call_started(request.part_id)
         task = self._tasks.create_task(self._run_call(request))
@@ -238,33 +236,28 @@ class SummaryRunner:
 
     async def _relay_text(self, request: RequestPart) -> None:
         """Call the summarizer for the part and pass on its text."""
-        spent = SummarizerUsage()
+        part, sequencer, spent = request.part_id, self.sequencer, SummarizerUsage()
         try:
             async with aclosing(self._guard.summarize(self._summarizer, request.passage)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, SummarizerUsage):
                         spent = piece
                     else:
-                        self._perform(
-                            self.sequencer.summary_delta(request.part_id, piece, self._clock.now())
-                        )
+                        self._perform(sequencer.summary_delta(part, piece, self._clock.now()))
         except SummarizerError as error:
             code = error.code if OWN_CODE.fullmatch(error.code) else "upstream_error"
             counted = code if code in KNOWN_CODES else "other"
             usage = SummarizerUsage(error.spent, error.model)
-            now = self._end_call(request.part_id, counted, usage)
+            now = self._end_call(part, counted, usage)
             detail = ErrorDetail(code, str(error))
             stop = isinstance(error, SummaryWithheld) and error.stops
-            self._perform(
-                self.sequencer.summary_failed(
-                    request.part_id, detail, now, error.spent, error.model, stop=stop
-                )
+            failed = sequencer.summary_failed(
+                part, detail, now, error.spent, error.model, stop=stop
             )
+            self._perform(failed)
         else:
-            now = self._end_call(request.part_id, "ok", spent)
-            self._perform(
-                self.sequencer.summary_done(request.part_id, now, spent.tokens, spent.model)
-            )
+            now = self._end_call(part, "ok", spent)
+            self._perform(sequencer.summary_done(part, now, spent.tokens, spent.model))
 
     def _end_call(self, part: int, outcome: str, spent: SummarizerUsage) -> float:
         now = self._clock.now()

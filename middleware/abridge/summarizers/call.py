@@ -156,8 +156,9 @@ class GuardedCall:
             elif isinstance(piece, str):
                 await self._take(str.__getitem__(piece, slice(self._remaining_chars)))
             else:
-                raise TypeError(f"summarize yielded {_type_name(piece)}, which is not text")
-            await asyncio.sleep(0)  # for a summarizer that never waits for anything
+                raise TypeError(f"summarize yielded {type(piece).__name__}, which is not text")
+            if isinstance(self._cleaner, Cleaner):
+                await asyncio.sleep(0)  # for a summarizer that never waits for anything
         self._clean(self._plain_text.feed("", last=True), last=True)
         if not self._has_text:
             raise SummarizerError("empty", "The summarizer returned no text.")
@@ -197,7 +198,7 @@ class GuardedCall:
             self._start_timer(self._timeout)
         approved = await _result_of(reviewer.review(self.draft), "the review")
         if not (approved is None or isinstance(approved, str)):
-            raise TypeError(f"the review returned {_type_name(approved)}, which is not text")
+            raise TypeError(f"the review returned {type(approved).__name__}, which is not text")
         shown = replace_halves(approved or "")
         self.verdict = "passed" if shown.strip() else "withheld"
         if self.verdict == "passed":
@@ -230,6 +231,8 @@ class PlainText:
         self._decoder = getincrementaldecoder("utf-16-le")("replace")
 
     def feed(self, piece: str, *, last: bool = False) -> str:
+        if piece.isascii() and not self._decoder.getstate()[0]:
+            return piece
         return self._decoder.decode(str.encode(piece, "utf-16-le", "surrogatepass"), last)
 
 
@@ -261,12 +264,8 @@ def _unescape(found: re.Match[str]) -> str:
 async def _result_of(returned: Any, caller: str) -> Any:
     """Await what a user's function returned, which may have been written without `async`."""
     if not inspect.isawaitable(returned):
-        raise TypeError(f"{caller} returned {_type_name(returned)}, which cannot be awaited")
+        raise TypeError(f"{caller} returned {type(returned).__name__}, which cannot be awaited")
     return await returned
-
-
-def _type_name(value: object) -> str:
-    return type(value).__name__
 
 
 def checked_usage(usage: SummarizerUsage) -> SummarizerUsage:

@@ -7,7 +7,7 @@ then, if known, the usage of the call.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
@@ -33,12 +33,12 @@ class Summarizer(Protocol):
         ...
 
 
-@runtime_checkable
-class CheckedSummarizer(Protocol):
+class CheckedSummarizer:
     """A summarizer of Abridge's whose text a model writes, which may write anything. It says what
     its text is checked against, since it alone knows its prompt."""
 
-    def new_checks(self, passage: Passage) -> Checks: ...
+    def new_checks(self, passage: Passage) -> Checks:
+        raise NotImplementedError
 
 
 class UserSummarizer:

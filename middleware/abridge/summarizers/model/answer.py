@@ -6,8 +6,6 @@ send reasoning are handled here too. Only what the Reader classifies as content 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.display import Display
 from abridge.apis.sse import FrameDecoder, begins_stream
@@ -34,12 +32,9 @@ class ModelAnswer:
     stopped, unless it was done."""
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
-        profile = endpoint.profile  # any model may write thinking into its text
-        places = (*profile.reasoning_in, "tags")
-        profile = replace(profile, reasoning_in=places, inline_on_responses=True)
         read = endpoint.api.upstream.translating_reader  # it tells why an answer ended
         display = Display(show_raw=False)
-        self._reader = read(profile, display, 0)
+        self._reader = read(endpoint.answering_profile, display, 0)
         self._frames = FrameReader(self._reader, display)
         self._decoder: FrameDecoder | None = None
         self._body = bytearray()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from abridge.apis.api import Api, UpstreamOptions
 from abridge.config.tables import SummarizerSettings
@@ -13,7 +14,7 @@ from abridge.providers.profile import Profile
 from abridge.summarizers.model.prompts import Prompt
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class ModelEndpoint:
     """A model and its address."""
 
@@ -22,6 +23,12 @@ class ModelEndpoint:
     api: Api
     profile: Profile
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # with the credential
+
+    @cached_property
+    def answering_profile(self) -> Profile:
+        """The profile to read an answer by: any model may write thinking into its text."""
+        places = (*self.profile.reasoning_in, "tags")
+        return replace(self.profile, reasoning_in=places, inline_on_responses=True)
 
     def summary_body(self, prompt: Prompt, settings: SummarizerSettings) -> Json:
         """Build the body of a request for a part: without tools, and without thinking."""

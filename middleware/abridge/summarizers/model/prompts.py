@@ -84,7 +84,8 @@ def build_prompt(passage: Passage, settings: SummarizerSettings, marker: str) ->
     text = shorten(passage.text, settings.max_input_chars)
     size = text_size(text)
     titles = _latest_titles(passage, size)
-    told = [*titles, *_end_of(_last_told_text(passage), size)]
+    last = body_of(passage.told[-1]) if passage.told else ""  # its title is among the titles
+    told = [*titles, *_end_of(last, size)]
     before = [] if told else _end_of(passage.before, size)
     own = getattr(settings.prompts, passage.style)
     if own is not None:
@@ -154,11 +155,6 @@ def _latest_titles(passage: Passage, size: float) -> list[str]:
             break
         titles.append(f"**{title}**")
     return titles[::-1]
-
-
-def _last_told_text(passage: Passage) -> str:
-    """Return the text of the part before, without its title, which is among the titles."""
-    return body_of(passage.told[-1]) if passage.told else ""
 
 
 def _end_of(text: str, size: float) -> list[str]:

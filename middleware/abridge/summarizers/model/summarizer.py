@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from secrets import token_hex
 from typing import cast
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.prompts import build_prompt, said_by_itself, shorten
+from abridge.summarizers.summarizer import CheckedSummarizer
 
 DRAIN_SECONDS = 0.05
 """Seconds to read on after the terminal event, so that the connection can be reused."""
@@ -44,8 +46,8 @@ REQUEST_HEADERS = {
 """`x-abridge-call` marks a request made by Abridge, which the middleware never engages on."""
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class ModelSummarizer:
+@dataclass(frozen=True, eq=False)
+class ModelSummarizer(CheckedSummarizer):
     """Calls a model. See the `Summarizer` protocol.
 
     `marker` generates the marker that fences the reasoning in a prompt: random, new for each call.
@@ -114,11 +116,17 @@ class ModelSummarizer:
         hidden = f"{passage.before}\n{shown}" if passage.hidden else ""
         return Checks(passage, instructions=said, hidden=hidden)
 
+    @cached_property
+    def _head(self) -> tuple[httpx.URL, httpx.Headers]:
+        headers = {**self.endpoint.headers, **REQUEST_HEADERS}
+        return httpx.URL(self.endpoint.url), httpx.Headers(headers)
+
     def _request(self, body: Json) -> httpx.Request:
+        url, headers = self._head
         return httpx.Request(
             "POST",
-            self.endpoint.url,
-            headers={**self.endpoint.headers, **REQUEST_HEADERS},
+            url,
+            headers=headers,
             content=dumps(body),
             extensions={"timeout": httpx.Timeout(self.settings.timeout).as_dict()},
         )
