@@ -83,9 +83,9 @@ HELD_CHARS = 32_000
 
 _WORD = lazy_compile(rf"[{WIDE_LETTERS}]|[^\W\d_{WIDE_LETTERS}]{{1,40}}+(?=[\W\d_{WIDE_LETTERS}])")
 
-_SENTENCE = lazy_compile(
-    r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=[^\s:：,，])\n\s*\n)",
-    re.DOTALL,
+_SENTENCE_END = lazy_compile(
+    r"[.!?…。！？\n](?:(?<=[.!?…])(?<!\b[a-zA-Z].)[.!?…]*[\"'”’)\]*_]*(?=\s)"
+    r"|(?<=[。！？])[。！？]*[”’」』）]*|(?<=[^\s:：,，]\n)\s*\n)"
 )
 
 _OPEN_END = lazy_compile(r"[:：,，;；][*_]*\s*\Z")
@@ -145,7 +145,7 @@ class Loops:
     def __init__(self) -> None:
         self._rest = ""
         self._latest: deque[str] = deque(maxlen=LOOP_PERIOD)
-        self._runs = [0] * LOOP_PERIOD
+        self._runs: dict[int, int] = {}  # how many words are those of so many words earlier
 
     def found_in(self, text: str) -> bool:
         """Take the next piece of the text; return whether it runs in a loop by then."""
@@ -159,10 +159,11 @@ class Loops:
         return False
 
     def _repeats(self, word: str) -> bool:
-        for distance, earlier in enumerate(self._latest):
-            self._runs[distance] = self._runs[distance] + 1 if earlier == word else 0
+        earlier = enumerate(self._latest, 1) if word in self._latest else ()
+        self._runs = {at: self._runs.get(at, 0) + 1 for at, one in earlier if one == word}
         self._latest.appendleft(word)
-        return any(run >= max(MIN_LOOP, 2 * (at + 1)) for at, run in enumerate(self._runs) if run)
+        runs = self._runs.items()
+        return bool(runs) and any(run >= max(MIN_LOOP, 2 * at) for at, run in runs)
 
 
 class Echo:
@@ -183,6 +184,8 @@ class Echo:
 
     def judge(self, text: str) -> bool | None:
         """Return whether a text repeats it by itself, None for one too short to be judged."""
+        if not self._known:
+            return False
         sequences = list(_sequences(text))
         if len(sequences) < self._least:
             return None
@@ -191,14 +194,15 @@ class Echo:
 
 def _sequences(text: str) -> Iterator[str]:
     words = _SEQUENCE_WORD.findall(text.casefold())
-    wide = sum(len(word) == 1 and WIDE_RUN.match(word) is not None for word in words)
+    singles = () if text.isascii() else [word for word in words if len(word) == 1]
+    wide = sum(WIDE_RUN.match(word) is not None for word in singles)
     size = 6 if 2 * wide > len(words) else 5
     return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
 
 
 @lru_cache(INSTRUCTIONS)
-def _sequences_of_instructions(instructions: str) -> frozenset[str]:
-    return frozenset(_sequences(instructions))
+def _told_by(instructions: str, example: str) -> tuple[frozenset[str], set[str], str]:
+    return frozenset(_sequences(instructions)), _long_words(example), _key_of(example)
 
 
 def _key_of(text: str) -> str:
@@ -246,10 +250,9 @@ class Checks:
         self._loops = Loops()
         self._thinking = OwnThinking()
         self._cleaner = Cleaner(None if passage.translates else passage.style)
-        self._instructions = Echo(_sequences_of_instructions(instructions), MIN_KNOWN_SEQUENCES)
+        told, self._example, self._example_key = _told_by(instructions, self._style.example)
+        self._instructions = Echo(told, MIN_KNOWN_SEQUENCES)
         self._hidden = Echo(frozenset(_sequences(hidden)))
-        self._example = _long_words(self._style.example) - _long_words(passage.text)
-        self._example_key = _key_of(self._style.example)
         self._gathered = ""  # not yet clean
         self._follows_mark = False
         self._text = ""  # clean, and not yet read
@@ -336,7 +339,7 @@ class Checks:
 
     def _sentences(self, *, last: bool) -> Iterator[str]:
         """Take whole sentences off the text."""
-        while (found := _SENTENCE.match(self._text, 0, MAX_SENTENCE_CHARS)) or (
+        while (found := _SENTENCE_END.search(self._text, 1, MAX_SENTENCE_CHARS)) or (
             len(self._text) > MAX_SENTENCE_CHARS
         ):
             end = found.end() if found else MAX_SENTENCE_CHARS
@@ -350,7 +353,7 @@ class Checks:
     def _is_cut_off(self, sentence: str) -> bool:
         """Return whether the last words lack what was to follow, and are not all of the text."""
         if self.stopped and (self._title or self._times):
-            return _SENTENCE.match(f"{sentence} ") is None
+            return _SENTENCE_END.search(f"{sentence} ", 1) is None
         return bool(self._times) and _OPEN_END.search(sentence) is not None
 
     def _passes(self, sentence: str) -> bool:
@@ -360,7 +363,7 @@ class Checks:
             return False
         times = self._times[key] = self._times.get(key, 0) + (len(key) >= MIN_KEY)
         words = _BLANKS.sub(" ", sentence).strip()
-        if times > 1 or _OFFERS.match(words) or self._is_of_instructions(words):
+        if times > 1 or _OFFERS.match(words) or self._is_of_instructions(words, key):
             if times > MAX_TIMES:
                 self._fail("loop")
             return False
@@ -370,11 +373,13 @@ class Checks:
             self._fail(code)
         return code is None
 
-    def _is_of_instructions(self, sentence: str) -> bool:
+    def _is_of_instructions(self, sentence: str, key: str) -> bool:
         """Return whether a sentence repeats the prompt, or tells what its example tells."""
-        words, key = _long_words(sentence), _key_of(sentence)
-        foreign = len(words & self._example)
-        is_of_example = foreign >= MIN_FOREIGN and 2 * foreign > len(words)
+        words = _long_words(sentence)
+        foreign = words & self._example
+        if len(foreign) >= MIN_FOREIGN:
+            foreign -= _long_words(self._passage.text)
+        is_of_example = len(foreign) >= MIN_FOREIGN and 2 * len(foreign) > len(words)
         is_copied = len(key) >= MIN_KEY and key in self._example_key
         return is_of_example or is_copied or self._instructions.is_in(sentence)
 

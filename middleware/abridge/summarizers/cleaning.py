@@ -20,7 +20,7 @@ import re
 from abridge.core.styles import SummaryStyle
 from abridge.errors import SummarizerError
 from abridge.summarizers.constructs import ConstructStage, beginnings, construct
-from abridge.summarizers.form import MAX_TITLE, Stage, form_stages
+from abridge.summarizers.form import MAX_TITLE, OpeningStage, form_stages
 
 MAX_TAG = 200
 MAX_LINK_TEXT = 200
@@ -97,7 +97,7 @@ CONSTRUCTS = (
     construct("!", rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
     construct(r"\[", rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
     construct(  # URLs, in angle brackets or bare
-        "[<hfw]",
+        r"<|[hfw](?:tt|tp|il|s[s:]|ww|[tisw]?\Z)",
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_URL_CHAR}{{0,{MAX_URL}}}{_URL_LAST_CHAR})?>?",
         rf"<?(?:{beginnings(_URL_STARTS)}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
         rf"|www\.{_URL_CHAR}{{0,{MAX_URL + 1}}})|<",
@@ -130,7 +130,7 @@ class Cleaner:
     """Those of `Checks`: a text that is only cleaned is never found at fault."""
 
     def __init__(self, style: SummaryStyle | None = None) -> None:
-        self._stages: list[Stage] = [
+        self._stages: list[ConstructStage | OpeningStage] = [
             *map(ConstructStage, CONSTRUCTS),
             *([] if style is None else form_stages(style)),
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import methodcaller
 
 from abridge.lazy_re import lazy_compile
 
@@ -24,28 +25,24 @@ LOOKBEHIND_CHARS = 3
 class Construct:
     """A construct to replace."""
 
-    first: re.Pattern[str]  # its first character
+    first: re.Pattern[str]  # its first character, and around that what tells it in one piece
     complete: re.Pattern[str]
     partial: re.Pattern[str]  # a partial one at the end of the text so far
-    replacement: str | Callable[[re.Match[str]], str]
-    """A template that is expanded with the match of `complete`, or what makes the text from it."""
-
-    def replace(self, match: re.Match[str]) -> str:
-        if isinstance(self.replacement, str):
-            return match.expand(self.replacement)
-        return self.replacement(match)
+    replace: Callable[[re.Match[str]], str]  # makes the text for a match of `complete`
 
 
 def construct(
     first: str, complete: str, partial: str, replacement: str | Callable[[re.Match[str]], str]
 ) -> Construct:
-    """Compile a construct. All patterns ignore case, and a dot matches a line end, too."""
+    """Compile a construct. All patterns ignore case, and a dot matches a line end, too. A text in
+    its place is a template."""
     flags = re.IGNORECASE | re.DOTALL
+    expand = methodcaller("expand", replacement)
     return Construct(
         lazy_compile(first, flags),
         lazy_compile(complete, flags),
         lazy_compile(rf"(?:{partial})\Z", flags),
-        replacement,
+        expand if isinstance(replacement, str) else replacement,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from abridge.core.segmenter import WIDE_LETTERS, text_size
 from abridge.core.styles import STYLES, Style, SummaryStyle
@@ -29,6 +29,8 @@ OPENING_CHARS = 200
 
 MAX_PREAMBLES = 3
 
+_BEGINS = r"(?<![^\n].)"  # stands after a character that begins a line, or a piece
+
 _FENCE = r"(?<=\n)[ \t]{0,8}(?:```|~~~)[\w+-]{0,20}[ \t]{0,8}"
 
 _BULLET = r"(?<=\n)[ \t]{0,8}[-*+•–][ \t]{1,4}"
@@ -36,12 +38,12 @@ _BULLET = r"(?<=\n)[ \t]{0,8}[-*+•–][ \t]{1,4}"
 _HEADING = r"(?<=\n)[ \t]{0,3}#{1,6}[ \t]{1,4}"
 
 FENCE = construct(
-    r"[ \t`~]", rf"{_FENCE}(?:\n|\Z)", rf"(?<=\n)[ \t]{{0,8}}[`~]{{0,3}}|{_FENCE}", ""
+    rf"[ \t`~]{_BEGINS}", rf"{_FENCE}(?:\n|\Z)", rf"(?<=\n)[ \t]{{0,8}}[`~]{{0,3}}|{_FENCE}", ""
 )
 """A line that opens or closes a fence around code, or around the whole summary."""
 
 BULLET = construct(
-    r"[ \t*+•–-]", rf"{_BULLET}(?=[^\s\d])", rf"(?<=\n)[ \t]{{0,8}}[-*+•–]?|{_BULLET}", ""
+    rf"[ \t*+•–-]{_BEGINS}", rf"{_BULLET}(?=[^\s\d])", rf"(?<=\n)[ \t]{{0,8}}[-*+•–]?|{_BULLET}", ""
 )
 """What a line of a list begins with."""
 
@@ -60,7 +62,7 @@ MARK = construct(
 a fence. A blank comes in its place, so that what was around it does not become one."""
 
 HEADING = construct(
-    r"[ \t#]",
+    rf"[ \t#]{_BEGINS}",
     rf"{_HEADING}(?:\*\*)?([^*\n]{{1,{MAX_TITLE}}}?)(?:\*\*)?[ \t#]{{0,8}}(?=\n|\Z)",
     rf"(?<=\n)[ \t]{{0,3}}#{{0,6}}|{_HEADING}[^\n]{{0,{MAX_TITLE + 12}}}",
     r"**\1**",
@@ -68,6 +70,8 @@ HEADING = construct(
 """A heading, which becomes bold."""
 
 _BOLD = lazy_compile(rf"\*\*\s*([^*\n]{{1,{MAX_TITLE}}}?)\s*\*\*")
+
+_BOLD_TEXT = lazy_compile(rf"\*\*[^*\n]{{1,{MAX_TITLE}}}")
 
 _BOLD_START = lazy_compile(rf"\*\Z|\*\*[^*\n]{{0,{MAX_TITLE}}}\*?\Z")
 
@@ -130,15 +134,6 @@ _WORD = lazy_compile(r"[^\W\d_]+\Z")
 _TITLE_EDGE = ' \t*_#:：.。"“”«»'
 
 
-class Stage(Protocol):
-    """A step of cleaning a text that arrives in pieces."""
-
-    buffer: str  # what waits for more text
-
-    def feed(self, text: str, *, last: bool = False) -> str:
-        """Return the text that is decided, with `last` all of it."""
-
-
 class OpeningStage:
     """Give a text the opening of its style: a bold title and a blank line, or neither.
 
@@ -154,6 +149,9 @@ class OpeningStage:
 
     def feed(self, text: str, *, last: bool = False) -> str:
         shown, position = "", 0
+        bold = _BOLD_TEXT.match(self.buffer + text) if self._state == "opening" else None
+        if bold and bold.end() > len(self.buffer):  # what ends it decides, and nothing before
+            position, self.buffer = bold.end() - len(self.buffer), bold[0]
         while position < len(text) and self._state in ("opening", "after title"):
             self.buffer += text[position]
             position += 1
@@ -273,7 +271,7 @@ def _may_be_title(line: str) -> bool:
     )
 
 
-def form_stages(style: SummaryStyle) -> list[Stage]:
+def form_stages(style: SummaryStyle) -> list[ConstructStage | OpeningStage]:
     """Return the stages for a part in a style. Its first line is a line like the others."""
     form = STYLES[style]
     rows = (FENCE, MARK, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)

@@ -116,7 +116,7 @@ def _to_first_person(match: re.Match[str]) -> str:
 
 FIRST_PERSON = (
     construct(
-        r"[td]",
+        r"[td](?<![^\n ].)(?<![^.!?…\"”’)] .)",
         rf"{_START}(?P<subject>{'|'.join(_SUBJECTS)}) (?P<adverb>{_ADVERB})?"
         rf"(?P<verb>(?:is )?[a-zäöü]{{1,15}})(?P<own>{'|'.join(_OWN)})?(?!\w)",
         rf"{_START}(?:{beginnings(_SUBJECTS)}"
@@ -124,7 +124,7 @@ FIRST_PERSON = (
         _to_first_person,
     ),
     construct(
-        r"[模助该A]",
+        r"[模助该A](?<![^\n。！？].)",
         rf"{_WIDE_START}(?:{'|'.join(_WIDE_SUBJECTS)})(?={'|'.join(_WIDE_VERBS)})",
         rf"{_WIDE_START}(?:{beginnings(_WIDE_SUBJECTS)}"
         rf"|(?:{'|'.join(_WIDE_SUBJECTS)})(?:{beginnings(_WIDE_VERBS)}))",
