@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from abridge.caches import SCRIPTS_OF_LETTERS
@@ -56,7 +56,7 @@ LETTER_SCORE = 0.6
 KANA_SHARE = 0.1
 """The least kana beside the characters of a Japanese text."""
 
-WIDE_SIZE = 3
+WIDE_SIZES = {"Han": 3, "Kana": 3, "ko": 3}
 """How many letters of an alphabet a character is worth that stands for a syllable or a word."""
 
 _TAG = re.compile(
@@ -64,20 +64,25 @@ _TAG = re.compile(
 )
 """Language, script and region of a tag (RFC 5646, section 2.1)."""
 
+_COMMAND = r"^[^\S\n]*(?:>|\$ |#!|at |File \"|Traceback |npm ERR|SELECT |INSERT |UPDATE |CREATE )"
+
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)"  # a block of code
     r"|`[^`\n]*`"
-    r"|^[^\S\n]*(?:>|\$ |#!|at |File \"|Traceback |npm ERR|SELECT |INSERT |UPDATE |CREATE ).*?$"
+    rf"|{_COMMAND}.*?$"
     r"|^[^\n]{0,40}\d\d:\d\d:\d\d.*?$"  # a line of a log
-    r"|\b\w*(?:Error|Exception|Warning)\b:[^\n,;]*"
+    r"|\b\w++:(?:(?<=Error:)|(?<=Exception:)|(?<=Warning:))[^\n,;]*"
     r"|(?<![\w.+~-])[\w.+~-]*+(?:://|@|[\\/])\S*"  # an address, a path
     r"|</?[\w-]++[^<>\n]*+>"
     r"|(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*'|„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|「[^「」\n]*」)(?!\w)"
-    r"|\b\w+(?:[_.:=]+\w+)+",  # a name in code
+    r"|\b(?:\w++(?:[.:=]++\w++)++|\w[^\W_]*+_\w++)",  # a name in code
     re.DOTALL | re.MULTILINE,
 )
 
-_WORD = re.compile(r"[¿¡]|(?:[^\W\d_]|[\u0900-\u0963])+(?:['’][^\W\d_]+)?")
+_MARK = re.compile(rf"[`:@/\\<_=\"„“«「]|(?<!\w)'|\.\w|{_COMMAND}", re.MULTILINE)
+"""What is not prose has one of these. Most texts have none, which is found out much sooner."""
+
+_WORD = re.compile(r"[¿¡]|(?:[^\W\d_]++|[\u0900-\u0963]++)++(?:['’][^\W\d_]+)?")
 """A word. Devanagari writes vowels as marks, which are no letters; Spanish opens sentences with
 marks that say as much as a word."""
 
@@ -127,7 +132,8 @@ def likely_language(text: str) -> str | None:
         return "ja"
     if script is None or script not in WORDS:
         return script
-    scores = _score(_words(text), script)
+    words = _words(text)
+    scores = _score(words, _known(words, script))
     found = [tag for tag in WORDS[script] if tag in scores]  # for the same text always the same
     return max(found, key=lambda tag: round(scores[tag], 6), default=None)
 
@@ -145,7 +151,7 @@ def is_another_language(found: str, wanted: str) -> bool:
 def _prose_of(text: str) -> str:
     """Return the prose at the beginning and at the end of a text."""
     if len(text) <= 2 * EDGE_CHARS:
-        return _NO_PROSE.sub(" ", text)
+        return _NO_PROSE.sub(" ", text) if _MARK.search(text) else text
     start, end = text[:EDGE_CHARS], text[-EDGE_CHARS:]
     if text.count("```", 0, len(text) - EDGE_CHARS) % 2:
         end = f"```{end}"
@@ -154,8 +160,8 @@ def _prose_of(text: str) -> str:
 
 def _is_code(line: str) -> bool:
     """Return whether a line has no letters, or more marks than prose has."""
-    letters = sum(map(len, _WORD.findall(line)))
-    return 8 * len(_CODE_MARKS.findall(line)) >= letters
+    marks = 8 * len(_CODE_MARKS.findall(line))
+    return marks >= sum(map(len, _WORD.findall(line))) if marks else _WORD.search(line) is None
 
 
 def _agrees(line: str, language: str) -> bool:
@@ -163,7 +169,7 @@ def _agrees(line: str, language: str) -> bool:
     found, script = _detect(line), _main_script(line)
     if found is not None or script is None:
         return found in (language, None)
-    return script not in WORDS or language in _score(_words(line), script)
+    return script not in WORDS or any(language in row for row in _known(_words(line), script))
 
 
 def _detect(text: str) -> str | None:
@@ -180,7 +186,7 @@ def _detect(text: str) -> str | None:
     if script == "Kana":
         return "ja" if len(_HIRAGANA.findall(text)) >= MIN_KNOWN_WORDS else None
     is_long = script in UNSPACED or len(words) >= MIN_KNOWN_WORDS
-    return script if is_long and OTHER_LANGUAGES.get(script, _NONE).isdisjoint(text) else None
+    return script if is_long and OTHER_LANGUAGES.get(script, frozenset()).isdisjoint(text) else None
 
 
 def _main_script(text: str) -> str | None:
@@ -188,6 +194,8 @@ def _main_script(text: str) -> str | None:
 
     Latin letters beside another script are mostly names and terms, but not the other way round.
     """
+    if text.isascii():
+        return "Latin" if sum(map(str.isalpha, text)) >= MIN_LETTERS else None
     counts: Counter[str] = Counter()
     for letter, count in Counter(text).items():
         if letter.isalpha():
@@ -195,16 +203,14 @@ def _main_script(text: str) -> str | None:
     counts.pop("", None)
     if counts["Kana"] > KANA_SHARE * counts["Han"]:
         counts["Kana"] += counts.pop("Han", 0)
-    sizes = {script: n * _letter_size(script) for script, n in counts.items() if n >= MIN_LETTERS}
+    sizes = {
+        script: n * WIDE_SIZES.get(script, 1) for script, n in counts.items() if n >= MIN_LETTERS
+    }
     latin = sizes.pop("Latin", 0)
     if not sizes:
         return "Latin" if latin else None
     script, size = max(sizes.items(), key=lambda pair: pair[1])
     return script if 2 * size > latin + sum(sizes.values()) else None
-
-
-def _letter_size(script: str) -> int:
-    return WIDE_SIZE if script in ("Han", "Kana", "ko") else 1
 
 
 @lru_cache(SCRIPTS_OF_LETTERS)
@@ -216,31 +222,28 @@ def _script_of(letter: str) -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text but for those in capitals, which are often names or commands."""
-    words = (word.replace("’", "'") for word in _WORD.findall(text))
+    words = _WORD.findall(text.replace("’", "'"))
     return [word for word in words if len(word) == 1 or not word.isupper()]
 
 
-def _score(words: Iterable[str], script: str) -> dict[str, float]:
-    """Return how much speaks for each language of a script; nothing for one without its words."""
-    lowered = {word.lower() for word in words}
-    pieces = {piece for word in lowered for piece in _pieces(word)}
+def _known(words: Iterable[str], script: str) -> list[dict[str, float]]:
+    """Return what each known word says, or piece of one such as `l'eau` or `she's`."""
+    pieces, weights = {word.lower() for word in words}, _WORD_WEIGHTS[script]
+    for before, apostrophe, after in [word.partition("'") for word in pieces if "'" in word]:
+        pieces |= {before + apostrophe, apostrophe + after}
+    return [weights[piece] for piece in pieces & weights.keys()]
+
+
+def _score(words: Iterable[str], known: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return how much speaks for each language; nothing for one of which no word is known."""
     scores: dict[str, float] = {}
-    for word in pieces & _WORD_WEIGHTS[script].keys():
-        for language, weight in _WORD_WEIGHTS[script][word].items():
+    for row in known:
+        for language, weight in row.items():
             scores[language] = scores.get(language, 0.0) + weight
-    for letter in set().union(*lowered) & _LETTER_WEIGHTS.keys():
+    for letter in set("".join(words).lower()) & _LETTER_WEIGHTS.keys():
         for language in _LETTER_WEIGHTS[letter].keys() & scores.keys():
             scores[language] += LETTER_SCORE * _LETTER_WEIGHTS[letter][language]
     return scores
-
-
-def _pieces(word: str) -> Iterator[str]:
-    """Yield a word, and the pieces of one such as `l'eau` or `she's`."""
-    yield word
-    before, apostrophe, after = word.partition("'")
-    if apostrophe:
-        yield f"{before}'"
-        yield f"'{after}"
 
 
 def _decide(words: Sequence[str], script: str) -> str | None:
@@ -251,14 +254,13 @@ def _decide(words: Sequence[str], script: str) -> str | None:
     has_small = any(word[0].isalpha() and word[0] == word[0].lower() for word in words)
     if len(words) < MIN_WORDS or not has_small:
         return None
-    scores = _score(words, script)
+    known = _known(words, script)
+    scores = _score(words, known)
     language = max(scores, key=scores.__getitem__, default="")
     first, second = (*sorted(scores.values(), reverse=True), 0.0, 0.0)[:2]
     if first < MIN_SCORE or first - second < MIN_LEAD or first < MIN_RATIO * second:
         return None
-    pieces = {piece for word in words for piece in _pieces(word.lower())}
-    known = sum(language in _WORD_WEIGHTS[script].get(piece, ()) for piece in pieces)
-    return language if known >= MIN_KNOWN_WORDS else None
+    return language if sum(language in row for row in known) >= MIN_KNOWN_WORDS else None
 
 
 def _decide_chinese(characters: set[str]) -> str | None:
@@ -289,8 +291,6 @@ _WORD_WEIGHTS = {
 _LETTER_WEIGHTS = _weigh(LETTERS)
 
 _FIRST_CODES = [first for first, _, _ in SCRIPTS]
-
-_NONE = frozenset[str]()
 
 _ALIKE = {
     **dict.fromkeys(("nb", "nn", "no", "da"), "da"),
