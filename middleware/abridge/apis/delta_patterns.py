@@ -132,11 +132,12 @@ class FrameReader:
             if type(event) is ReasoningDelta and event.frame and event.text:
                 event.frame = b""  # no client is told
         found = reader.continuation
-        delta = events[0] if len(events) == 1 else None
+        delta = events[-1] if events else None
         if not (found and delta and next_delta(delta, found.text, delta.frame) == delta):
             self._patterns = []  # something may have begun or ended
             return events
-        self._patterns = [old for old in self._patterns if old.may_stay_beside(delta)]
+        before = self._patterns if len(events) == 1 else []  # something has
+        self._patterns = [old for old in before if old.may_stay_beside(delta)]
         if reader.dropped == dropped:
             self._learn(frame, delta, found)
         return events
@@ -152,7 +153,6 @@ class FrameReader:
 
 
 _NOTHING = "", None
-
 
 _Hole: TypeAlias = tuple[bool, bool, bool, bytes]
 """A value that varies: whether it is a string, whether it is the text, whether it is the last, and
@@ -331,7 +331,7 @@ def _find_written(
     """Find how bytes that are written anew follow from a text. Of these other values, which vary in
     upstream's frame, only padding may be in them: others the reader left out, or set its own. A
     value with an escape may be in them as well, spelled otherwise."""
-    if any(b"\\" in value for value in values.values()):
+    if b"\\" in b"".join(values.values()):
         return None
     span = _find_text(carried, key, text)
     others = [name for name, value in values.items() if _has_value(carried, name, value)]
@@ -384,4 +384,4 @@ def _are_tokens(literals: list[bytes], spans: list[_Span]) -> bool:
         quotes += literal.count(b'"')
         if quotes % 2 != span.is_string:
             return False
-    return not any(b"\\" in literal for literal in literals)
+    return b"\\" not in b"".join(literals)

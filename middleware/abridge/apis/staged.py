@@ -76,8 +76,8 @@ class StagedReader:
         read = self._reader.read(frame)
         events, found = self._pass_on(read), self._reader.continuation
         self.continuation = None
-        if found is not None and len(events) == 1 and events[0] is read[0]:
-            part = events[0].part
+        if found is not None and events and events[-1] is read[-1]:
+            part = events[-1].part
             if part is not None and part is self._order.next_part:
                 self.continuation = pass_by(found, part, self._thinking)
         return events

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from operator import is_, is_not
 from typing import Any
 
@@ -129,7 +130,6 @@ REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
-
 
 EXPLICIT_REASONS: Mapping[str, FinishReason] = {
     "length": "length",
@@ -238,10 +238,7 @@ class ChatReader:
         return [*events, ResponseEnded(None, end_frame, ok=error is None, usage=usage, error=error)]
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        return [
-            self._record_message(lane, message)
-            for lane, message in self._complete_messages().items()
-        ]
+        return list(starmap(self._record_message, self._complete_messages().items()))
 
     def observed(self) -> Observation:
         return observe(self._complete_messages().get(0, {}), self._profile)
@@ -284,7 +281,8 @@ class ChatReader:
         events = self._read_parsed(chunk, originals)
         if (failure := self._find_failure()) is not None:
             return [*events, *self.end(failure)]
-        if len(events) == 1 and (found := find_text(chunk)) is not None:
+        says_one = len(events) == 1 or (len(events) == 2 and events[0].frame is None)
+        if says_one and (found := find_text(chunk)) is not None:
             self.continuation = self._choices[found.lane].continuation_of(chunk, found)
         return events
 
@@ -486,8 +484,8 @@ class ChatReader:
 
     def _is_early_usage(self, chunk: Json) -> bool:
         """Return whether the chunk holds only usage, and some choice has not finished yet."""
-        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
-        return only_usage and not all(choice.finished for choice in self._choices.values())
+        only_usage = not chunk.get("choices") and as_object(chunk.get("usage"))
+        return bool(only_usage) and not all(choice.finished for choice in self._choices.values())
 
     def _is_last(self, choices: list[Json]) -> bool:
         """Return whether every choice has finished once these are read."""
@@ -616,7 +614,7 @@ class ChoiceReader:
         self._had_begun = False  # before the last chunk
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
-        self._told = set[str]()  # the fields of which deltas have said something
+        self._told: set[str] = set()  # the fields of which deltas have said something
         self.counts_calls = False
         """Calls lacked an index of their own: chunks that are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()

@@ -209,8 +209,8 @@ class ResponsesReader:
         elif event is sent:
             event = SentEvent(sent, with_event_name(frame, sent))
         events = self._read_event(event)
-        if len(events) == 1:
-            self.continuation = self._items.continuation_of(event, events[0])
+        if events:
+            self.continuation = self._items.continuation_of(event, events[-1])
         return events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
@@ -265,7 +265,7 @@ class ResponsesReader:
         """Return the event under its type of today, its indexes as integers, and raw reasoning
         that is called a summary as reasoning."""
         event = with_error_type(event)
-        if odd := [name for name in INDEX_FIELDS if isinstance(event.get(name), float | str)]:
+        if odd := [name for name in INDEX_FIELDS if isinstance(event.get(name), (float, str))]:
             event = {**event, **{name: as_integer(event[name]) for name in odd}}
         event_type = string(event.get("type"))
         if event_type in EARLY_EVENT_TYPES:
@@ -316,13 +316,8 @@ class ResponsesReader:
         """Drop the events that say nothing without a frame."""
         if self._state.carries_frames:
             return events
-        return [
-            event
-            for event in events
-            if not (
-                isinstance(event, PartStarted | PartEnded | Passthrough) or is_empty_delta(event)
-            )
-        ]
+        silent = PartStarted | PartEnded | Passthrough
+        return [one for one in events if not (isinstance(one, silent) or is_empty_delta(one))]
 
     def _observe(self, item: Any) -> None:
         """Observe a finished item as upstream sent it."""
