@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(slots=True, frozen=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Tokens as an upstream reported them; None if not reported."""
 
     input: int | None = None
@@ -25,7 +25,7 @@ class Tokens:
         Without it a bill to which they are added would be more than its own total.
         """
         counts = [count for count in (self.input, self.output) if count is not None]
-        return replace(self, total=sum(counts)) if self.total is None and counts else self
+        return self._replace(total=sum(counts)) if self.total is None and counts else self
 
     def as_billed(self) -> Tokens:
         """Return the figures with reasoning among the output tokens, as it is billed.
@@ -34,7 +34,10 @@ class Tokens:
         """
         if self.input is None or self.total is None:
             return self
-        return replace(self, output=max(self.output or 0, self.total - self.input))
+        return self._replace(output=max(self.output or 0, self.total - self.input))
+
+
+NO_TOKENS = Tokens()
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,14 +59,14 @@ EXTRACTIVE = "extractive"
 class SummaryShare:
     """The summarizer's share of a response's usage."""
 
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
     models: tuple[str, ...] = ()
     parts: int = 0  # number of calls
     incomplete: bool = False  # some call did not report all of its usage
 
     def with_call(self, spent: Tokens | None, model: str | None = None) -> SummaryShare:
         """Return the share with one more call, and what that reported."""
-        spent = spent or Tokens()
+        spent = spent or NO_TOKENS
         return replace(
             self if model is None else self.with_model(model),
             tokens=add_tokens(self.tokens, spent.with_total()),
@@ -87,7 +90,7 @@ class SummaryShare:
 
 
 def add_tokens(one: Tokens, other: Tokens) -> Tokens:
-    return Tokens(*map(_add_counts, astuple(one), astuple(other)))
+    return Tokens(*map(_add_counts, one, other))
 
 
 def _add_counts(one: int | None, other: int | None) -> int | None:

@@ -19,7 +19,7 @@ from typing import Protocol
 from starlette.types import Scope
 
 from abridge.core.hidden import HiddenCount
-from abridge.core.usage import Tokens, add_tokens
+from abridge.core.usage import NO_TOKENS, Tokens, add_tokens
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path
 from abridge.memory.policy import HistoryChanges
@@ -43,8 +43,6 @@ CANCELLED = "cancelled"
 """Cause of a request that was cancelled otherwise, for example by a timeout around the app."""
 
 REQUEST_ID_HEADER = b"x-request-id"
-
-NO_TOKENS = Tokens()
 
 MAX_TEXT_CHARS = 256
 """Maximum characters of text that a client or an upstream chose."""

@@ -130,7 +130,7 @@ class ExchangeRecorder:
         self.record.response_id, self.record.response_model = event.id, event.model
 
     def _take_usage(self, event: UsageReported, _now: float) -> None:
-        self.record.upstream_tokens = event.usage or self.record.upstream_tokens
+        self.record.upstream_tokens = event.usage
 
     def _take_error(self, event: ErrorReported | ResponseEnded, _now: float) -> None:
         if event.error is not None:

@@ -12,7 +12,6 @@ import inspect
 import re
 from codecs import getincrementaldecoder
 from collections.abc import AsyncIterator
-from dataclasses import fields
 from functools import partial
 from time import monotonic
 from typing import Any, Literal
@@ -272,8 +271,7 @@ def checked_usage(usage: SummarizerUsage) -> SummarizerUsage:
     """Return the usage without what cannot be one."""
     tokens = usage.tokens
     if isinstance(tokens, Tokens):
-        counts = {field.name: getattr(tokens, field.name) for field in fields(Tokens)}
-        tokens = Tokens(**{name: count for name, count in counts.items() if _is_count(count)})
+        tokens = Tokens(*(count if _is_count(count) else None for count in tokens))
     else:
         tokens = None
     return SummarizerUsage(tokens, usage.model if is_name(usage.model) else None)

@@ -48,12 +48,12 @@ from abridge.apis.credentials import Header
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.config.tables import SummarizerSettings
 from abridge.config.upstreams import UpstreamSettings
-from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
+from abridge.core.usage import EXTRACTIVE, NO_TOKENS, SummarizerUsage, Tokens
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import drop_headers, get_header, with_header_list
 from abridge.observability.logs import record_fields
 from abridge.observability.metrics_sink import SUMMARY_CALL
-from abridge.observability.record import NO_TOKENS, RECORD, TRACE, Record, bounded_text
+from abridge.observability.record import RECORD, TRACE, Record, bounded_text
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import GOOGLES
 
