@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
 from abridge.apis.decoding import is_readable
@@ -75,11 +75,13 @@ class DropCount:
         self.count = 0
         self.hidden: HiddenCount = Counter() if hidden is None else hidden  # the same, by kind
         self.trusts_state = trusts_state
-        given = (said.get(key) for key in NAMED_BY_CLIENTS)
-        names = (
-            name for value in given for name in (value if isinstance(value, list) else [value])
-        )
-        self.own_names = frozenset(name for name in names if isinstance(name, str))
+        self._said = said
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:  # few values need it
+        given = [self._said.get(key) for key in NAMED_BY_CLIENTS]
+        names = [*given, *(name for one in given if isinstance(one, list) for name in one)]
+        return frozenset(name for name in names if isinstance(name, str))
 
     @classmethod
     def of(cls, display: Display) -> DropCount:
@@ -156,7 +158,7 @@ def json_value(value: Any, drops: DropCount) -> Any:
 
 def number(value: Any, drops: DropCount) -> Any:
     """A number, or true or false."""
-    is_number = isinstance(value, int | float) or as_integer(value) is not None
+    is_number = isinstance(value, (int, float)) or as_integer(value) is not None
     return value if is_number or value is None else drops.drop(value)
 
 
@@ -292,15 +294,13 @@ def _look_through(value: Any, drops: DropCount) -> Any:
 def figures(value: Any, drops: DropCount, names: Container[str] = ()) -> Any:
     """An object of numbers, as usage is: under any identifier, at any depth, and in lists of such
     objects. Under `names` it has names."""
+    if not isinstance(value, dict | list):
+        return number(value, drops)
     inner = partial(figures, names=names)
     if isinstance(value, list):
-        return each(inner)(
-            [one for one in value if isinstance(one, dict) or drops.drop(one)], drops
-        )
-    if not isinstance(value, dict):
-        return number(value, drops)
-    identified = filter(_KEY.fullmatch, value)
-    known = {key: name if key in names else inner for key in identified}
+        kept = [one for one in value if isinstance(one, dict) or drops.drop(one)]
+        return each(inner)(kept, drops)
+    known = {key: name if key in names else inner for key in filter(_KEY.fullmatch, value)}
     return _object_of(known)(value, drops)
 
 

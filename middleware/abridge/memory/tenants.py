@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from starlette.types import Scope
 
 from abridge.apis.credentials import Header, is_address_header, is_key_header
+from abridge.caches import CLIENTS, cached
 from abridge.memory.keys import Keyring
 
 TenantCallable: TypeAlias = Callable[[Scope], str | None]
@@ -73,9 +74,7 @@ def _header_identity(scope: Scope, rule: str) -> list[bytes]:
     whatever its value; a credential is ignored if it is a placeholder."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     if rule == "credential":
-        keys = [
-            header for header in headers if is_key_header(header[0]) and not _is_dummy(header[1])
-        ]
+        keys = [one for one in headers if is_key_header(one[0]) and not _is_dummy(one[1])]
         return [*_parts(keys), *_gateway_addresses(scope)] if keys else []
     name = rule.removeprefix("header:").strip().lower().encode()
     return _parts(header for header in headers if header[0] == name and header[1].strip())
@@ -122,12 +121,13 @@ def _is_local(scope: Scope) -> bool:
     """Return whether both ends of the connection are this machine and nothing was forwarded."""
     if any(name in FORWARDED_HEADERS for name, _ in scope["headers"]):
         return False
-    return all(_is_loopback(scope.get(end)) for end in ("server", "client"))
+    hosts = [next(iter(scope.get(end) or ()), None) for end in ("server", "client")]
+    return all(_is_loopback(str(host)) for host in hosts)
 
 
-def _is_loopback(end: Iterable[object] | None) -> bool:
-    host = next(iter(end), None) if end is not None else None
+@cached(CLIENTS)
+def _is_loopback(host: str) -> bool:
     try:
-        return ip_address(str(host)).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
         return False

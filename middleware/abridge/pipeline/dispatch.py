@@ -274,7 +274,7 @@ class Dispatcher:
         request, added = prepared.request, prepared.added
         has_state = prepared.may_have_state and request.drops_state != "refused_state"
         names = request.route.upstream, request.route.renames.to_upstream(request.model)
-        is_new = request.refused or (added and added - self._refused.those(TAKEN, *names))
+        is_new = request.refused or (added and added - self._refused.those(TAKEN, *names, added))
         if not (has_state or is_new):
             return app
         note_accepted = partial(self._refused.note_accepted, *names, added, request.refused)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from starlette.types import Scope
 
@@ -40,8 +42,7 @@ from abridge.stored_responses.storage import StorageAction
 TOO_DEEP = "The request body is nested too deeply."
 
 
-@dataclass(slots=True, frozen=True)
-class PreparedRequest:
+class PreparedRequest(NamedTuple):
     """A request that is ready for upstream."""
 
     request: ApiRequest  # the client's
@@ -167,7 +168,7 @@ class RequestPreparation:
             self.limits,
             summary_language,
             summary_due,
-            lambda: request.refused | self.refused.those(REFUSED, route.upstream, model),
+            partial(self.refused.those, REFUSED, route.upstream, model),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from starlette.types import ASGIApp
 
@@ -69,9 +69,11 @@ class RefusedFields(Findings):
                 *(upstream.name, field, FOUND_TTL),
             )
 
-    def those(self, value: str, upstream: UpstreamSettings, model: str) -> frozenset[str]:
-        """Return the fields that a model is known to have `REFUSED` or `TAKEN`."""
-        found = {field: self.find(upstream, model, field) for field in ADDABLE}
+    def those(
+        self, value: str, upstream: UpstreamSettings, model: str, fields: Iterable[str] = ADDABLE
+    ) -> frozenset[str]:
+        """Return which of these fields a model is known to have `REFUSED` or `TAKEN`."""
+        found = {field: self.find(upstream, model, field) for field in fields}
         return frozenset(field for field, each in found.items() if each and each.value == value)
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
@@ -88,8 +88,7 @@ class RequestDraft:
     hides_usage: bool = False  # which was not asked for by the client
 
 
-@dataclass(slots=True, frozen=True)
-class StepContext:
+class StepContext(NamedTuple):
     """What the steps look up; the same for all of one request's."""
 
     request: ApiRequest
@@ -101,7 +100,7 @@ class StepContext:
     limits: LimitSettings  # what the request may grow to
     summary_language: str  # `auto`, `reasoning` or a tag
     summary_due: bool  # there is to be a summary in the answer
-    refused: Callable[[], frozenset[str]]  # the fields that upstream refuses
+    refused: Callable[[frozenset[str]], frozenset[str]]  # those that upstream refuses
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -404,7 +403,7 @@ async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> Non
         return
     names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
     added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
-    refused = added and added & context.refused()
+    refused = added and (added & context.request.refused | context.refused(added))
     for name in refused:
         del draft.body[name]
     draft.added = added - refused

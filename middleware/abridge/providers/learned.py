@@ -34,12 +34,10 @@ class Observation:
         place = self.place
         if place is None or (place == "tags" and earlier.place is not None):
             place = earlier.place
-        summary_is_raw = (
-            earlier.summary_is_raw if self.summary_is_raw is None else self.summary_is_raw
-        )
+        is_raw = earlier.summary_is_raw if self.summary_is_raw is None else self.summary_is_raw
         return Observation(
             place,
-            summary_is_raw,
+            is_raw,
             earlier.unopened_tags + 1 if self.unopened_tags else 0,
             self.inline_on_responses or earlier.inline_on_responses,
         )
@@ -69,18 +67,11 @@ class Learned:
         observation = self._models.get(model, NO_OBSERVATION)
         if not profile.learns or observation == NO_OBSERVATION:
             return profile
-        if observation.place is not None:
-            reasoning_in = (
-                observation.place,
-                *(place for place in profile.reasoning_in if place != observation.place),
-            )
-            required_on_calls = (
-                profile.returns.required_on_calls or observation.place == "extra_content"
-            )
-            returns = replace(
-                profile.returns, place=observation.place, required_on_calls=required_on_calls
-            )
-            profile = replace(profile, reasoning_in=reasoning_in, returns=returns)
+        if (place := observation.place) is not None:
+            others = (other for other in profile.reasoning_in if other != place)
+            required = profile.returns.required_on_calls or place == "extra_content"
+            returns = replace(profile.returns, place=place, required_on_calls=required)
+            profile = replace(profile, reasoning_in=(place, *others), returns=returns)
         if observation.summary_is_raw is not None:
             profile = replace(profile, summary_is_raw=observation.summary_is_raw)
         if observation.inline_on_responses:
