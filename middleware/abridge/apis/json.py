@@ -303,6 +303,8 @@ def string(value: Any) -> str:
 def as_integer(value: Any) -> int | None:
     """Return an integer, which a server may write as `1.0`, as Java's Gson does, or as `"1"`, as
     protobuf does with 64 bits; None for any other value."""
+    if type(value) is int:
+        return value
     if isinstance(value, str):
         return int(value) if _DIGITS.fullmatch(value) else None
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())

@@ -236,7 +236,6 @@ def is_withheld(state: Any, display: Display) -> bool:
 address = _matching(_ADDRESS)
 """A URL."""
 
-
 _call_name = _matching(re.compile(rf"{_NAME.pattern}|[\w.:/-]{{1,64}}"))
 
 

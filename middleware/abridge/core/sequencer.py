@@ -466,7 +466,7 @@ class Sequencer:
             event = replace(event, index=lane.items[event.item].index_of_native(event.index))
         elif isinstance(event, ReasoningEnded):
             lane.open_item = None
-            event = replace(event, summary=lane.items[event.item].build_summary())
+            event.summary = lane.items[event.item].build_summary()
         self._effects.append(event)
         if isinstance(event, ReasoningStarted):
             lane.open_item = lane.items[event.item]
@@ -487,10 +487,9 @@ class Sequencer:
             self._shared_queue.pop(0)
             self.held_bytes -= held_size(event)
             if isinstance(event, UsageReported | ResponseEnded):
-                fatal = self._lanes.first_error if self._plan.fail_response else None
-                error = event.error or fatal
-                share = self._share if self._share.parts else None
-                event = replace(event, share=share, error=error)
+                event.share = self._share if self._share.parts else None
+                if self._plan.fail_response:
+                    event.error = event.error or self._lanes.first_error
             if isinstance(event, ResponseEnded):
                 event.summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
                 self.done = True

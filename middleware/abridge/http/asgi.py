@@ -160,8 +160,8 @@ def decoder_for(headers: Iterable[tuple[bytes, bytes]], limit: int) -> Callable[
 def content_encoding(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Return how a body is encoded, in small letters; nothing if it is not, as some servers say so
     that nobody compresses a stream."""
-    given = b",".join(value for name, value in headers if name.lower() == b"content-encoding")
-    codings = (coding.strip() for coding in given.lower().split(b","))
+    given = b",".join([value for name, value in headers if name.lower() == b"content-encoding"])
+    codings = [coding.strip() for coding in given.lower().split(b",")] if given else []
     return b",".join(coding for coding in codings if coding not in (b"", b"identity", b"none"))
 
 
@@ -212,13 +212,9 @@ def scope_of_read_answer(scope: Scope) -> Scope:
     """Return the scope of a request the answer to which is read: nothing in it lets that go out
     unread or compressed."""
     extensions = scope.get("extensions") or {}
-    return {
-        **scope,
-        "headers": drop_headers(scope["headers"], (b"accept-encoding",)),
-        "extensions": {
-            key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS
-        },
-    }
+    kept = {key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS}
+    headers = drop_headers(scope["headers"], (b"accept-encoding",))
+    return {**scope, "headers": headers, "extensions": kept}
 
 
 def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:

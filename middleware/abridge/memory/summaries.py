@@ -250,7 +250,7 @@ class SummaryTracker:
 
     def _raws_by_lane(self) -> defaultdict[int, list[str | None]]:
         """Return the reasoning of each lane's items, None where it is not known."""
-        raws = defaultdict[int, list[str | None]](list)
+        raws: defaultdict[int, list[str | None]] = defaultdict(list)
         for (lane, _), item in self._items.items():
             raws[lane].append(item.raw)
         return raws

@@ -195,11 +195,11 @@ class Exchange:
         is_stream = is_typed or begins_stream(self._unread)
         if is_stream is None and not is_last:
             return None
-        is_json = is_json_by_type(start["headers"]) or begins_object(self._unread)
+        is_read = is_stream or is_json_by_type(start["headers"]) or begins_object(self._unread)
         self._unread = b""
         promised = self._early_head is not None and self._early_head.promises_stream
         read = StreamAnswer if is_stream else UnfoldedAnswer if promised else WholeAnswer
-        answer = _choose_answer(start, self._context, read if is_stream or is_json else None)
+        answer = _choose_answer(start, self._context, read if is_read else None)
         self._recorder.record.stream = isinstance(answer, StreamAnswer)
         if not self._is_alone:
             self._client.keep_alive = answer.keep_alive

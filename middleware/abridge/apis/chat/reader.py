@@ -476,8 +476,8 @@ class ChatReader:
 
     def _complete_messages(self) -> dict[int, Json]:
         for lane, choice in self._choices.items():
-            if choice.message.is_complete:
-                self._messages.setdefault(lane, choice.message.as_dict())
+            if choice.message.is_complete and lane not in self._messages:
+                self._messages[lane] = choice.message.as_dict()
         return self._messages
 
     # Usage

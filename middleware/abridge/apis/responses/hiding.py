@@ -428,7 +428,6 @@ def with_echo(rebuilt: Json, echoed: Json) -> Json:
 _CONTENTS = ("item", "part", "annotation", "delta")
 """Without these an event says nothing."""
 
-
 MAX_ADDRESSES = 8192
 """Items and content parts that are remembered."""
 
@@ -510,7 +509,7 @@ class _AnnouncedItems:
 
     def note_part(self, event: Json) -> None:
         """Note whether a part holds text of the answer."""
-        item, index = self._find(event), event.get("content_index")
+        item, index = self._find(event, self._named(event)), event.get("content_index")
         if not self._reserve():
             if item is not None:
                 item.closed_parts[None] = True
@@ -524,18 +523,18 @@ class _AnnouncedItems:
 
     def have(self, kind: str, event: Json) -> bool:
         """Return whether an event may be about an item that is known, or that was not announced."""
-        item = self._find(event)
+        named = self._named(event)
+        item = self._find(event, named)
         if item is None:
             return True
         if kind.startswith(TEXT_EVENTS) and item.has_closed(event.get("content_index")):
             return False
-        if item.type is None or (item.type and self._named(event) is None):
+        if item.type is None or (item.type and named is None):
             return True
         return bool(item.type) and _fits(kind, item.type)
 
-    def _find(self, event: Json) -> _Item | None:
-        """Find the item that an event names, else the last; None if it names another one."""
-        named = self._named(event)
+    def _find(self, event: Json, named: _Item | None) -> _Item | None:
+        """Return the item that an event names, else the last; None if it names another one."""
         if named is not None or isinstance(event.get("output_index"), int):
             return named or (None if self._room else _Item(""))
         return self._last

@@ -64,7 +64,7 @@ class ResponsesHistory(ClientPieceHistory):
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body, is_translated=is_translated)
-        self._emptied = dict[int, set[str]]()  # ids of reasoning items, by `id()` of their turn
+        self._emptied: dict[int, set[str]] = {}  # ids of reasoning items, by `id()` of their turn
         input_value = body.get("input")
         items = objects(input_value)
         items = items if len(items) == len(entries(input_value)) else []
@@ -72,7 +72,7 @@ class ResponsesHistory(ClientPieceHistory):
         self._input_turns = list(self._read(items))
         self._items = items or [{"role": "user", "content": input_value}]
         previous = string(body.get("previous_response_id"))
-        other_input = list[Turn]()
+        other_input: list[Turn] = []
         if not self._input_turns:
             other_items = objects(input_value if isinstance(input_value, list) else [input_value])
             other_input.append(Turn("user", _content_text(input_value), items=other_items))

@@ -171,7 +171,6 @@ SUMMARY_STAGES: Mapping[str, Stage] = {
 
 _STAGES = {**EVENT_STAGES, **SUMMARY_STAGES}
 
-
 ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
 """Fields that say which part an event is about."""
 
@@ -706,7 +705,7 @@ class ItemContents:
             return []
         parts = {part.index: part for part in self._parts}
         indexes = iter(sorted({*self._earlier, *parts}))
-        finals = list[FinalText]()
+        finals: list[FinalText] = []
         for kind, text in _contents_in(item, self._kinds):
             index = next(indexes, None)
             if index not in self._ended:

@@ -65,7 +65,7 @@ from abridge.core.events import (
 )
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
-from abridge.stages.tags import TagSplitter
+from abridge.stages.tags import TagSplitter, may_have_tags
 from abridge.stages.thinking import Thinking
 
 REASONING_EVENTS = (ReasoningStarted, ReasoningDelta, NativeSummary, ReasoningEnded)
@@ -404,6 +404,7 @@ def begins_with_thinking(item: Any, profile: Profile) -> bool:
     """Return whether the text of a message begins with a closed block of thinking."""
     if not isinstance(item, dict) or item.get("type") != "message":
         return False
+    text = "".join(text or "" for _, text in contents_of(item, "message")[:1])
     splitter = TagSplitter(profile.tags)
-    pieces = splitter.feed("".join(text or "" for _, text in contents_of(item, "message")[:1]))
+    pieces = splitter.feed(text) if may_have_tags(text) else []
     return any(piece.kind == "raw" for piece in pieces) and not splitter.is_inside

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from starlette.types import Message
 
@@ -26,8 +27,8 @@ KEEP_ALIVE = sse.encode_comment("keep-alive")
 KEEP_ALIVES_PER_EVENT = 3
 """Every so many keep-alives, one is an event: some clients ignore comments."""
 
-FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
-"""The end of a response of which nothing can be told but that it failed."""
+FAILED = partial(ResponseEnded, None, None, ok=False, error=UNREADABLE)
+"""Makes the end of a response of which nothing can be told but that it failed."""
 
 MAX_UNNAMED = 16
 """So many frames wait for the name of a model."""
@@ -88,9 +89,8 @@ class StreamAnswer(Answer):
             frames = self._await_model(self._decoder.feed(data)) if events is None else []
         except (ValueError, EventTooLarge) as error:
             _log.warning("upstream's answer could not be read: %s", str(error))
-            self._end(
-                ErrorDetail("upstream_error", f"Upstream's answer could not be read: {error}")
-            )
+            message = f"Upstream's answer could not be read: {error}"
+            self._end(ErrorDetail("upstream_error", message))
             return
         if events is not None:
             self._wrote_nothing = True  # unless something is
@@ -229,7 +229,7 @@ class StreamAnswer(Answer):
         """End after a frame that could not be read: it may have held a part of the answer."""
         _log.warning("a frame could not be read: %s", type(error).__name__)
         self._ended = True
-        return self._last_events(UNREADABLE) or [FAILED]
+        return self._last_events(UNREADABLE) or [FAILED()]
 
     def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
         """Pass a comment on, after the events before it; return those that still wait."""
@@ -247,7 +247,7 @@ class StreamAnswer(Answer):
             return gathered + self._plan.reader.end(error)
         except Exception as failure:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a response could not be ended: %s", type(failure).__name__)
-            return [*gathered, FAILED]
+            return [*gathered, FAILED()]
 
     def _replace_unwritable(self, event: Event, error: RecursionError) -> bytes:
         """Return the bytes for an event that is nested too deep to be written anew: those it came
