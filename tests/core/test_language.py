@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +36,18 @@ def test_of_languages_for_which_as_much_speaks_the_commonest_is_likely(
 ) -> None:
     """Else it would be another after each start: sets have no order."""
     assert likely_language(text) == language
+
+
+def test_the_language_is_the_same_in_each_process() -> None:
+    """Sums of the same floats differ with their order, and sets have none. "0" and "1" order the
+    words of this text such that they did."""
+    found = "from abridge.core.language import *; print(detect_language(sys.argv[1]))"
+    command = [sys.executable, "-c", f"import sys; {found}", "wat is de hoofdstad van australië"]
+    outputs = {
+        subprocess.check_output(command, env={**os.environ, "PYTHONHASHSEED": seed})  # noqa: S603 -- fixed command
+        for seed in ("0", "1")
+    }
+    assert len(outputs) == 1
 
 
 class TestNames:

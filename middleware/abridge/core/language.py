@@ -135,7 +135,7 @@ def likely_language(text: str) -> str | None:
     words = _words(text)
     scores = _score(words, _known(words, script))
     found = [tag for tag in WORDS[script] if tag in scores]  # for the same text always the same
-    return max(found, key=lambda tag: round(scores[tag], 6), default=None)
+    return max(found, key=scores.__getitem__, default=None)
 
 
 def is_another_language(found: str, wanted: str) -> bool:
@@ -243,7 +243,7 @@ def _score(words: Iterable[str], known: Iterable[Mapping[str, float]]) -> dict[s
     for letter in set("".join(words).lower()) & _LETTER_WEIGHTS.keys():
         for language in _LETTER_WEIGHTS[letter].keys() & scores.keys():
             scores[language] += LETTER_SCORE * _LETTER_WEIGHTS[letter][language]
-    return scores
+    return {language: round(score, 6) for language, score in scores.items()}
 
 
 def _decide(words: Sequence[str], script: str) -> str | None:
