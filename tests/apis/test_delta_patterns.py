@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
 from abridge.apis.delta_patterns import MAX_FRAME, MAX_PATTERNS, MAX_UNUSED, FrameReader
 from abridge.apis.display import Display
@@ -308,13 +309,14 @@ def test_frames_that_come_together_are_one_event() -> None:
     assert patterns.kept == ["büd"]
 
 
-@pytest.mark.parametrize("padding", ["", "   "])
-def test_what_is_like_a_frame_is_one(padding: str) -> None:
-    sent = b'data: {"text":"%b"}' + padding.encode() + b"\n\n"
+@pytest.mark.parametrize("end", sse.BLANK_LINES)
+@pytest.mark.parametrize("padding", [b"", b"   "])
+def test_what_is_like_a_frame_is_one(padding: bytes, end: bytes) -> None:
+    sent = b'data: {"text":"%b"}' + padding + end
     patterns = learned(sent % b"a", "text", "a")
     assert patterns.read_alone(sent % b"b") == [ContentDelta(0, sent % b"b", "b")]
-    two, halves = [sent % b"c", sent % b"d"], (sent[:12] + b"\n\n", sent[12:])
-    for data in (b"".join(two), b"\n" + two[0], two[0] + b"\n\n", *halves):
+    two, halves = [sent % b"c", sent % b"d"], (sent[:12] + end, sent[12:])
+    for data in (b"".join(two), b"\n" + two[0], two[0] + end, *halves):
         assert patterns.read_alone(data) is None
 
 

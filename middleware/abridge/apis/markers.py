@@ -31,15 +31,15 @@ MARKERS: Mapping[str, frozenset[str | bool]] = {
 }
 """Fields, dotted if nested, and the values by which they mark thinking."""
 
-_MARKING = {path.partition(".")[0]: path for path in MARKERS}
+
+_MARKING = frozenset(path.partition(".")[0] for path in MARKERS)
 
 
 def is_marked(value: Any) -> bool:
     """Return whether an object says that its text is thinking."""
     given = as_object(value)
-    return not _MARKING.keys().isdisjoint(given) and any(
-        key in given and _normalize(nested_value(given, path)) in MARKERS[path]
-        for key, path in _MARKING.items()
+    return not _MARKING.isdisjoint(given) and any(
+        _normalize(nested_value(given, path)) in meanings for path, meanings in MARKERS.items()
     )
 
 

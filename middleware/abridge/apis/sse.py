@@ -25,6 +25,9 @@ _LF_BLANK = rb"\n(?:\r\n|\n|\r(?!\Z))"
 _BLANK_LINE = re.compile(rb"\r(?:\r\n?|%b)|%b" % (_LF_BLANK, _LF_BLANK))
 """The end of a frame. Where lines end in LFs, a CR that comes last may yet be followed by one."""
 
+BLANK_LINES = (b"\n\n", b"\r\n\r\n")
+"""What ends a frame in nearly every stream."""
+
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 _LOOKED_AT = 64  # bytes of which the first that are not blank tell what a body is

@@ -484,8 +484,8 @@ class ChatReader:
 
     def _is_early_usage(self, chunk: Json) -> bool:
         """Return whether the chunk holds only usage, and some choice has not finished yet."""
-        only_usage = not chunk.get("choices") and as_object(chunk.get("usage"))
-        return bool(only_usage) and not all(choice.finished for choice in self._choices.values())
+        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
+        return only_usage and not all(choice.finished for choice in self._choices.values())
 
     def _is_last(self, choices: list[Json]) -> bool:
         """Return whether every choice has finished once these are read."""

@@ -83,7 +83,7 @@ class StreamAnswer(Answer):
             return
         try:
             data = self._decode(data)
-            may_be_one = not self._decoder.waiting and data.endswith(b"\n\n")
+            may_be_one = not self._decoder.waiting and data.endswith(sse.BLANK_LINES)
             is_small = len(data) <= self._limit
             events = self._frames.read_alone(data) if may_be_one and is_small else None
             frames = self._await_model(self._decoder.feed(data)) if events is None else []
