@@ -136,9 +136,10 @@ class FrameReader:
         if not (found and delta and next_delta(delta, found.text, delta.frame) == delta):
             self._patterns = []  # something may have begun or ended
             return events
-        before = self._patterns if len(events) == 1 else []  # something has
+        begins = len(events) > 1  # it or its part, which may have changed its frame alone
+        before = [] if begins else self._patterns
         self._patterns = [old for old in before if old.may_stay_beside(delta)]
-        if reader.dropped == dropped:
+        if reader.dropped == dropped and (not begins or not delta.frame or delta.frame == frame):
             self._learn(frame, delta, found)
         return events
 
