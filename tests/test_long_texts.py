@@ -47,7 +47,6 @@ BOUNDED = {
     "abridge.observability.spending._ModelPrices.matches": "globs of the settings, and a name",
     "abridge.sidecar.proxy.response_heads.ResponseHeads._may_pass": _SETTINGS,
     "abridge.summarizers.checks.Checks._show": _SENTENCES,
-    "abridge.summarizers.checks._SENTENCE": _SENTENCES,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
     "abridge.summarizers.constructs.beginnings": _OWN,
