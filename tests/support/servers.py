@@ -7,8 +7,8 @@ import gc
 import socket
 import struct
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -219,6 +219,15 @@ async def connect(url: str) -> AsyncIterator[Peer]:
         yield peer
     finally:
         await peer.close()
+
+
+@contextmanager
+def refusing_address() -> Iterator[str]:
+    """Yield an address that refuses connections. It is kept from other servers, as those of tests
+    that run beside this one."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
 def unused_address() -> str:

@@ -14,7 +14,7 @@ from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.turns import Turn
-from tests.support.servers import Peer, chunk, listen, unused_address
+from tests.support.servers import Peer, chunk, listen, refusing_address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -170,7 +170,8 @@ class Player:
 async def serve_player(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task[None]]]]:
     """Serve `player`; yield its address and the tasks in which it plays."""
     if player.what is What.REFUSE:
-        yield unused_address(), []
+        with refusing_address() as url:
+            yield url, []
     elif player.what is What.STALL and player.where is Where.CONNECT:
         with unresponsive_address() as url:
             yield url, []
