@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.summarizers.cleaning import CONSTRUCTS, Cleaner, clean
 from abridge.summarizers.constructs import LOOKBACK_CHARS, Construct
+from abridge.summarizers.form import BULLET, FENCE, HEADING, MARK
+from abridge.summarizers.voice import FIRST_PERSON
 
 CASES = [
     pytest.param("see [the docs](https://a.example/b) now", "see the docs now", id="link"),
@@ -37,6 +39,7 @@ CASES = [
     pytest.param("ok\U000e0041\U000e0042\U000e0100!", "ok!", id="tags and selectors"),
     pytest.param("x\u200c\u200d\u200c\u200dy", "x\u200dy", id="joiners that carry data"),
     pytest.param("<scr\u200bipt>x<\x00b>", "x", id="a tag with something invisible in it"),
+    pytest.param("wwww.e.example/a?b=c now", "w now", id="an address after its letter"),
     pytest.param("htt\u2060ps://e.example/a", "", id="an address with something invisible in it"),
 ]
 
@@ -97,8 +100,22 @@ def test_text_that_removal_would_join_into_a_link_stays_apart(text: str, expecte
 FRAGMENTS = (
     "< > b <b> </b> <script script <!-- --> <img#src=x <a#href= `<div>` ` [ ] ( ) ! [a](http://b) "
     "\u200d \u200c \u202e \x1b \x1b[ \x1b]0; \x07 \x9b \x00 "
-    '![a](b) http https :// / // : www. a x.y . # \n ** * " = h tt p 漢 javascript: _ \\ -'
+    '![a](b) http https :// / // : www. w a x.y . # \n ** * " = h tt p 漢 javascript: _ \\ -'
 ).replace("\n", "¶")
+OPENINGS = (
+    *(
+        "\n",
+        ". ",
+        "\n```\n",
+        "\n- a",
+        "\n# A",
+        "\nThe user wants",
+        "The model thinks. ",
+        "该模型认为",
+    ),
+    *("ftp://a.b", "WWW.a", "file://x", "wss://y", "ſ", "\u212a"),
+)
+"""Beginnings of lines and sentences, and addresses in other spellings."""
 fragments = st.lists(
     st.sampled_from([one.replace("#", " ").replace("¶", "\n") for one in FRAGMENTS.split(" ")]),
     max_size=40,
@@ -106,8 +123,20 @@ fragments = st.lists(
 
 
 @given(fragments | st.text(), st.lists(st.integers(0, 9)))
+@example("wwww.e.example/a now or later", [20])  # where a piece ends, an address could begin
 def test_any_split_gives_the_same_text(text: str, sizes: list[int]) -> None:
     assert in_pieces(text, sizes) == clean(text)
+
+
+@given(st.lists(fragments | st.sampled_from(OPENINGS), max_size=3).map("".join))
+@example(f"{' '.join(OPENINGS)}.\nThe user wants **A** <b> [a](b) ![a](b) \x00 \x1b[0m a: //")
+def test_no_construct_begins_but_with_its_first_character(text: str) -> None:
+    """What else `first` took would be passed over in the search for the next."""
+    for row in (*CONSTRUCTS, FENCE, MARK, BULLET, HEADING, *FIRST_PERSON):
+        for found in row.complete.finditer(text):
+            first = row.first.match(text, found.start())
+            assert first is not None
+            assert len(first[0]) == 1
 
 
 @given(fragments)

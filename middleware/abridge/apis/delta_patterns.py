@@ -137,8 +137,8 @@ class FrameReader:
             self._patterns = []  # something may have begun or ended
             return events
         begins = len(events) > 1  # it or its part, which may have changed its frame alone
-        before = [] if begins else self._patterns
-        self._patterns = [old for old in before if old.may_stay_beside(delta)]
+        kept = [] if begins else self._patterns
+        self._patterns = [old for old in kept if old.may_stay_beside(delta)]
         if reader.dropped == dropped and (not begins or not delta.frame or delta.frame == frame):
             self._learn(frame, delta, found)
         return events

@@ -97,7 +97,7 @@ class Turn:
     items: list[dict[str, Any]] = field(default_factory=list)
     """The request's own JSON objects, to be changed in place: a message, or items."""
     _canonical_calls: list[str] | None = field(default=None, compare=False, repr=False)
-    _canonical_text: str | None = field(default=None, compare=False, repr=False)
+    _without_blanks: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def canonical_calls(self) -> list[str]:
@@ -107,25 +107,25 @@ class Turn:
         return self._canonical_calls
 
     @property
-    def canonical_text(self) -> str:
+    def _said(self) -> str:
         """The text, the assistant's without its blanks: the pieces into which reasoning divides an
-        answer come back with others between them. Computed once: then the text does not change."""
+        answer come back with others between them. No text changes after its first digest."""
         if self.role != "assistant":
             return self.text
-        if self._canonical_text is None:
-            self._canonical_text = without_blanks(self.text).decode(errors="surrogatepass")
-        return self._canonical_text
+        if self._without_blanks is None:
+            self._without_blanks = without_blanks(self.text).decode(errors="surrogatepass")
+        return self._without_blanks
 
     def encode_identity(self) -> bytes:
         """Return the bytes that identify the turn: its calls if it has any, else its text."""
         if not self.calls:
-            return b"said " + self.canonical_text.encode("utf-8", "surrogatepass")
+            return b"said " + self._said.encode("utf-8", "surrogatepass")
         return b"called " + _encode_fields(self.canonical_calls)
 
     def encode_canonical(self, number: Callable[[str], str] = str) -> bytes:
         """Return everything in the turn except reasoning, as bytes after their length. `number`
         returns what stands for the id of a call."""
-        role, text = self.role, self.canonical_text
+        role, text = self.role, self._said
         answers = self.answers_call and number(self.answers_call)
         if self.calls:
             calls = self.canonical_calls.copy()

@@ -156,8 +156,8 @@ class GuardedCall:
                 await self._take(str.__getitem__(piece, slice(self._remaining_chars)))
             else:
                 raise TypeError(f"summarize yielded {type(piece).__name__}, which is not text")
-            if isinstance(self._cleaner, Cleaner):
-                await asyncio.sleep(0)  # for a summarizer that never waits for anything
+            if isinstance(self._cleaner, Cleaner):  # a user's, which may never wait for anything
+                await asyncio.sleep(0)
         self._clean(self._plain_text.feed("", last=True), last=True)
         if not self._has_text:
             raise SummarizerError("empty", "The summarizer returned no text.")

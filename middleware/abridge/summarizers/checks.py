@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from abridge.caches import INSTRUCTIONS
@@ -373,13 +373,17 @@ class Checks:
             self._fail(code)
         return code is None
 
+    @cached_property
+    def _foreign(self) -> set[str]:
+        """The words of the example that the reasoning has not: few parts need them."""
+        return self._example - _long_words(self._passage.text)
+
     def _is_of_instructions(self, sentence: str, key: str) -> bool:
         """Return whether a sentence repeats the prompt, or tells what its example tells."""
         words = _long_words(sentence)
-        foreign = words & self._example
-        if len(foreign) >= MIN_FOREIGN:
-            foreign -= _long_words(self._passage.text)
-        is_of_example = len(foreign) >= MIN_FOREIGN and 2 * len(foreign) > len(words)
+        shared = words & self._example
+        foreign = len(shared & self._foreign) if len(shared) >= MIN_FOREIGN else 0
+        is_of_example = foreign >= MIN_FOREIGN and 2 * foreign > len(words)
         is_copied = len(key) >= MIN_KEY and key in self._example_key
         return is_of_example or is_copied or self._instructions.is_in(sentence)
 

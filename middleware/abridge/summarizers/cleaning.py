@@ -97,7 +97,7 @@ CONSTRUCTS = (
     construct("!", rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
     construct(r"\[", rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
     construct(  # URLs, in angle brackets or bare
-        r"<|[hfw](?:tt|tp|il|s[s:]|ww|[tisw]?\Z)",
+        r"<|[hfw](?=tt|tp|il|s[s:]|ww|[tisw]?\Z)",
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_URL_CHAR}{{0,{MAX_URL}}}{_URL_LAST_CHAR})?>?",
         rf"<?(?:{beginnings(_URL_STARTS)}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
         rf"|www\.{_URL_CHAR}{{0,{MAX_URL + 1}}})|<",

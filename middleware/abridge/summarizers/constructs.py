@@ -25,7 +25,7 @@ LOOKBEHIND_CHARS = 3
 class Construct:
     """A construct to replace."""
 
-    first: re.Pattern[str]  # its first character, and around that what tells it in one piece
+    first: re.Pattern[str]  # its first character; what is around it may only be looked at
     complete: re.Pattern[str]
     partial: re.Pattern[str]  # a partial one at the end of the text so far
     replace: Callable[[re.Match[str]], str]  # makes the text for a match of `complete`

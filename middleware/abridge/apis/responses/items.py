@@ -320,8 +320,7 @@ class ResponseState:
 
     def keep(self, part: StreamedPart, text: str) -> None:
         """Keep a text of a part if there is room for it."""
-        if len(text) <= self._room_left:
-            self._room_left -= len(text)
+        if self.reserve(len(text)):
             part.texts.append(text)
         else:
             part.truncated = True

@@ -83,9 +83,7 @@ class StreamAnswer(Answer):
             return
         try:
             data = self._decode(data)
-            may_be_one = not self._decoder.waiting and data.endswith(sse.BLANK_LINES)
-            is_small = len(data) <= self._limit
-            events = self._frames.read_alone(data) if may_be_one and is_small else None
+            events = self._read_alone(data)
             frames = self._await_model(self._decoder.feed(data)) if events is None else []
         except (ValueError, EventTooLarge) as error:
             _log.warning("upstream's answer could not be read: %s", str(error))
@@ -93,8 +91,7 @@ class StreamAnswer(Answer):
             self._end(ErrorDetail("upstream_error", message))
             return
         if events is not None:
-            self._wrote_nothing = True  # unless something is
-            self._runner.feed(events)
+            self._tell(events)
         elif self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
         else:
@@ -178,6 +175,22 @@ class StreamAnswer(Answer):
         frames, self._unnamed = self._unnamed, []
         return frames
 
+    def _tell(self, events: list[Event]) -> None:
+        """Have events sequenced. Without any, a keep-alive is due in the place of what was read."""
+        if events:
+            self._runner.feed(events)
+        else:
+            self._wrote_nothing = True
+
+    def _read_alone(self, data: bytes) -> list[Event] | None:
+        """Return the events of one frame that came alone and is like an earlier one, else None."""
+        if self._decoder.waiting or len(data) > self._limit or not data.endswith(sse.BLANK_LINES):
+            return None
+        try:
+            return self._frames.read_alone(data)
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            return self._give_up(error)
+
     def _read(self, frames: list[bytes]) -> None:
         """Read the frames that came together, in turns with others if that takes long."""
         if (count := self._read_some(frames[:FEW_THINGS])) < len(frames):
@@ -199,8 +212,7 @@ class StreamAnswer(Answer):
             except Exception as error:  # noqa: BLE001 -- upstream may send anything
                 read = self._give_up(error)
             events += read
-        self._wrote_nothing = True  # unless something is: else a keep-alive is due in its place
-        self._runner.feed(events)
+        self._tell(events)
         return place
 
     async def _read_in_turns(self, frames: list[bytes], place: int) -> None:
