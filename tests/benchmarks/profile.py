@@ -19,8 +19,9 @@ from pathlib import Path
 from tests.benchmarks import contenders
 from tests.benchmarks.rounds import run_jobs
 from tests.benchmarks.scripts import events
-from tests.benchmarks.stream import OTHER, Case
+from tests.benchmarks.stream import HIDING, OTHER, Case
 
+SETTINGS = {"hidden": HIDING}
 RATE = 1000  # samples a second
 MOST = 30
 FRAME = re.compile(r" \((?P<file>[^:]+)")
@@ -32,7 +33,7 @@ def main(api: str = "responses", way: str = "rewritten", checkout: str = "") -> 
     warming, case = Case(api, "burst", way, each=5), Case(api, "paced", way, each=5)
     with (
         contenders.upstream() as upstream,
-        contenders.abridge(upstream.port, None, *flags, tree=tree) as sidecar,
+        contenders.abridge(upstream.port, SETTINGS.get(way), *flags, tree=tree) as sidecar,
         tempfile.NamedTemporaryFile() as samples,
     ):
         run_jobs(warming.job(sidecar))
