@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.core import language as module
@@ -23,6 +23,11 @@ from tests.core.user_messages import CLEAR, UNCLEAR
 MESSAGES = [(language, text) for language, texts in CLEAR.items() for text in texts]
 GERMAN = "Kannst du mir bitte erklären, warum das nicht funktioniert?"
 ENGLISH = "The committee met on Tuesday and decided that it would not be increased."
+NO_PROSE = [
+    *("`a`", "> quoted", "$ ls", "#!/bin/sh", "at f", 'File "a"', "Traceback x", "npm ERR"),
+    *("SELECT a", "10:11:12 x", "TypeError: a", "a@b.c", "x://y", "a/b", "a\\b", "<b>", '"a"'),
+    *("'a'", "„a“", "“a”", "«a»", "「a」", "a.b", "a_b", "a=b", "a::b"),
+]
 PARTS = [*UNCLEAR, *(text for _, text in MESSAGES), "```", '"', "«", "<", "a@", "://", "\n", "\0"]
 
 
@@ -140,6 +145,12 @@ class TestDetection:
     @given(st.lists(st.sampled_from(PARTS) | st.text(), max_size=20).map("".join))
     def test_no_text_makes_it_fail(self, text: str) -> None:
         assert detect_language(text) in {None, "ja", "zh", "zh-Hant", *ONE_LANGUAGE, *LANGUAGES}
+
+    @given(st.lists(st.sampled_from([*PARTS, *NO_PROSE]) | st.text(), max_size=9).map("".join))
+    @example("\n".join(NO_PROSE))
+    def test_what_is_no_prose_has_a_mark(self, text: str) -> None:
+        for found in module._NO_PROSE.finditer(text):
+            assert module._MARK.search(text, found.start(), found.end()), found[0]
 
     @given(
         st.sampled_from(PARTS).filter(bool) | st.text(min_size=1),
