@@ -21,7 +21,7 @@ FILES = {
 """What each shows."""
 
 OURS, OTHERS, FAINT = "#0b6e6e", "#8a8f98", "#e3e5e8"
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "abridge",
     "font.family": "sans-serif",
