@@ -333,7 +333,9 @@ def as_object(value: Any) -> Json:
 def nested_value(value: Any, path: str) -> Any:
     """Return what stands in an object under a key, dotted if nested; None without it."""
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
     return value
 
 

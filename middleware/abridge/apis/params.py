@@ -218,7 +218,7 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
     client does not know.
     """
     for name, key in fields.items():
-        value = nested_value(body, key) if key.partition(".")[0] in body else None
+        value = nested_value(body, key)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
             check_value(value, PARAMS[name], key)
             request.params[name] = value

@@ -42,8 +42,6 @@ GRAMMARS = (
 
 STOPS = ("stop", "stop_sequences", "generationConfig.stopSequences")
 
-_FIELDS = {path.split(".")[0] for path in (*SWITCHES, *GRAMMAR_TYPES, *GRAMMARS, *STOPS, "input")}
-
 ENDINGS = ("\nFINAL ANSWER:", "\nFINAL RESPONSE:", "\nANSWER:", "\nRESPONSE:", "assistantfinal")
 """Words that end thinking, without which what is left of it may be taken for the answer: after
 `THOUGHT:` its last paragraph, of harmony without its tokens all. (Thinking that other words began
@@ -56,8 +54,6 @@ MIN_PIECE = 3
 def drop_thinking_switches(body: Json, profile: Profile, drops: DropCount) -> Json:
     """Return a request's body without them. The switch of the profile's own stays, since there it
     does what it says. So do the other stop sequences of a list."""
-    if _FIELDS.isdisjoint(body):
-        return body
     found = [path for path in GRAMMARS if nested_value(body, path) is not None]
     own = dict(profile.thinking_off)
     for path, values in {**SWITCHES, **GRAMMAR_TYPES}.items():

@@ -563,7 +563,7 @@ class TestShown:
             assert await tab.get("document.querySelector('.part.growing')") is None
 
     async def test_nothing_is_wider_than_the_window(self, page: Open) -> None:
-        word = "unbreakable" * 30
+        word, scrolled = "unbreakable" * 30, "document.documentElement.scrollWidth"
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
             for width in (360, 820, 1440):
@@ -572,7 +572,8 @@ class TestShown:
                 await tab.until(RECORDED)
                 for letters in (16, 32):
                     await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
-                    await tab.until(f"document.documentElement.scrollWidth <= {width}")
+                    await tab.until(f"{scrolled} <= {width}")  # the page may still be laid out
+                    assert await tab.get(scrolled) <= width
 
     async def test_every_text_stands_out_from_its_ground(self, page: Open) -> None:
         async with page(scripted_model(0)) as tab:

@@ -52,8 +52,6 @@ REFUSAL: _Place = "", "refusal"
 _NESTED = (("audio", "transcript"), ("function_call", "arguments"))
 """The places of texts in objects of a delta."""
 
-_HOLDERS = {"refusal", "tool_calls", *dict(_NESTED)}
-
 _FILTERS: Mapping[str, Callable[..., ThinkingFilter]] = {
     **dict.fromkeys(("", "audio"), partial(ThinkingFilter, may_begin_inside=False)),
     **dict.fromkeys(("function", "function_call"), JsonBlockFilter),
@@ -268,8 +266,6 @@ class ChoiceTexts:
 def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
     """List the texts of a delta in which thinking has no place, by the objects that hold them."""
     content = delta.get("content")
-    if _HOLDERS.isdisjoint(delta) and not isinstance(content, list):
-        return []  # the usual case
     held: list[tuple[_Place, Any, str]] = [
         *((REFUSAL, part, "refusal") for part in (content if isinstance(content, list) else ())),
         (REFUSAL, delta, "refusal"),
