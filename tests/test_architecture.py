@@ -93,7 +93,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-BUDGETS = {"abridge.": 68_333, "abridge.apis.": 25_086, "abridge.stages.": 2_424}
+BUDGETS = {"abridge.": 68_326, "abridge.apis.": 25_080, "abridge.stages.": 2_424}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 

@@ -158,7 +158,7 @@ def json_value(value: Any, drops: DropCount) -> Any:
 
 def number(value: Any, drops: DropCount) -> Any:
     """A number, or true or false."""
-    is_number = isinstance(value, (int, float)) or as_integer(value) is not None
+    is_number = isinstance(value, int | float) or as_integer(value) is not None
     return value if is_number or value is None else drops.drop(value)
 
 

@@ -162,8 +162,7 @@ class Loops:
         earlier = enumerate(self._latest, 1) if word in self._latest else ()
         self._runs = {at: self._runs.get(at, 0) + 1 for at, one in earlier if one == word}
         self._latest.appendleft(word)
-        runs = self._runs.items()
-        return bool(runs) and any(run >= max(MIN_LOOP, 2 * at) for at, run in runs)
+        return any(run >= max(MIN_LOOP, 2 * at) for at, run in self._runs.items())
 
 
 class Echo:

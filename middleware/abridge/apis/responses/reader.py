@@ -265,7 +265,7 @@ class ResponsesReader:
         """Return the event under its type of today, its indexes as integers, and raw reasoning
         that is called a summary as reasoning."""
         event = with_error_type(event)
-        if odd := [name for name in INDEX_FIELDS if isinstance(event.get(name), (float, str))]:
+        if odd := [name for name in INDEX_FIELDS if isinstance(event.get(name), float | str)]:
             event = {**event, **{name: as_integer(event[name]) for name in odd}}
         event_type = string(event.get("type"))
         if event_type in EARLY_EVENT_TYPES:

@@ -27,7 +27,7 @@ KEEP_ALIVE = sse.encode_comment("keep-alive")
 KEEP_ALIVES_PER_EVENT = 3
 """Every so many keep-alives, one is an event: some clients ignore comments."""
 
-FAILED = partial(ResponseEnded, None, None, ok=False, error=UNREADABLE)
+make_failed = partial(ResponseEnded, None, None, ok=False, error=UNREADABLE)
 """Makes the end of a response of which nothing can be told but that it failed."""
 
 MAX_UNNAMED = 16
@@ -241,7 +241,7 @@ class StreamAnswer(Answer):
         """End after a frame that could not be read: it may have held a part of the answer."""
         _log.warning("a frame could not be read: %s", type(error).__name__)
         self._ended = True
-        return self._last_events(UNREADABLE) or [FAILED()]
+        return self._last_events(UNREADABLE) or [make_failed()]
 
     def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
         """Pass a comment on, after the events before it; return those that still wait."""
@@ -259,7 +259,7 @@ class StreamAnswer(Answer):
             return gathered + self._plan.reader.end(error)
         except Exception as failure:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a response could not be ended: %s", type(failure).__name__)
-            return [*gathered, FAILED()]
+            return [*gathered, make_failed()]
 
     def _replace_unwritable(self, event: Event, error: RecursionError) -> bytes:
         """Return the bytes for an event that is nested too deep to be written anew: those it came
