@@ -314,7 +314,7 @@ def test_frames_that_come_together_are_one_event() -> None:
 def test_what_is_like_a_frame_is_one(padding: bytes, end: bytes) -> None:
     sent = b'data: {"text":"%b"}' + padding + end
     patterns = learned(sent % b"a", "text", "a")
-    assert patterns.read_alone(sent % b"b") == [ContentDelta(0, sent % b"b", "b")]
+    assert patterns.read_alone(sent % b"b") == (None, [ContentDelta(0, sent % b"b", "b")])
     two, halves = [sent % b"c", sent % b"d"], (sent[:12] + end, sent[12:])
     for data in (b"".join(two), b"\n" + two[0], two[0] + end, *halves):
         assert patterns.read_alone(data) is None
@@ -393,9 +393,10 @@ def read_frames(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
 
 
 def read_events(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
-    """Yield the events of frames that came together."""
+    """Yield the events of frames that came together, and first the delta that is told later."""
     alone = reader.read_alone(frames[0]) if len(frames) == 1 else None
-    yield from alone or ()
+    shown, told = alone or (None, [])
+    yield from filter(None, [shown, *told])
     place = 0 if alone is None else 1
     while place < len(frames):
         events, place = reader.read(frames, place)
@@ -646,11 +647,12 @@ def write_all(
     reader = APIS[api].reader(AUTO, display, LIMIT)
     writer = APIS[api].writer(AUTO, display, None, LIMIT)
     with nothing_random(by_patterns=by_patterns):
-        frame_reader = FrameReader(reader, display, (lambda _: room) if room else None)
+        frame_reader = FrameReader(reader, display, lambda _: room)
         pieces = [frames] if together else [[sent] for sent in frames]
         read = [list(read_events(frame_reader, piece)) for piece in pieces]
         read += [frame_reader.release()] if room else []
-        return [b"".join(map(writer.write, events)) for events in read]
+        left = [[event for event in events if not event.is_written] for events in read]
+        return [b"".join(map(writer.write, events)) for events in left]
 
 
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN])
@@ -670,11 +672,9 @@ def test_deltas_that_come_together_go_out_as_if_each_were_parsed(
 
 
 @pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("display", [REPLACED, HIDDEN])
+@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN])
 @given(data=st.data())
-def test_reasoning_that_no_client_is_told_of_may_be_gathered(
-    api: str, display: Display, data: st.DataObject
-) -> None:
+def test_reasoning_may_be_gathered(api: str, display: Display, data: st.DataObject) -> None:
     frames, room = data.draw(streams(api)), data.draw(st.sampled_from([1, 20, inf]))
     frames = [*CREATED, *frames] if api == "responses" else frames
     each, gathered = (
@@ -684,15 +684,26 @@ def test_reasoning_that_no_client_is_told_of_may_be_gathered(
     assert gathered == each
 
 
-@pytest.mark.parametrize(("room", "told"), [(8, [8, 8, 1]), (1, [1] * 17), (inf, [17])])
-def test_reasoning_is_gathered_while_there_is_room(room: float, told: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("room", "gathered"), [(8, [8, 8, 1]), (1, [1] * 17), (inf, [17]), (0, [])]
+)
+@pytest.mark.parametrize("display", [PLAIN, HIDDEN])
+def test_reasoning_is_gathered_while_there_is_room(
+    display: Display, room: float, gathered: list[int]
+) -> None:
     frames = [chunk({"reasoning_content": "x"})] * 20
-    reader = FrameReader(CHAT.reader(AUTO, HIDDEN, LIMIT), HIDDEN, lambda _: room)
+    reader = FrameReader(CHAT.reader(AUTO, display, LIMIT), display, lambda _: room)
     events = [event for sent in frames for event in read_events(reader, [sent])]
     events += reader.release()
-    found = [len(event.text) for event in events if isinstance(event, ReasoningDelta)]
-    assert found == [1, 1, 1, *told]
     assert reader.release() == []
+    said = [event for event in events if isinstance(event, ReasoningDelta)]
+    late = [event for event in said if event.is_written]
+    if display is PLAIN:
+        assert [len(event.text) for event in late] == gathered
+        assert "".join(event.text for event in said if event not in late) == "x" * 20
+    else:
+        assert [len(event.text) for event in said] == [1, 1, 1, *(gathered or [1] * 17)]
+        assert not late
 
 
 def test_few_numbers_of_responses_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

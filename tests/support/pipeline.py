@@ -170,7 +170,9 @@ class Pipeline:
             self.out += b"" if self.display.hides_raw else frame
             return
         alone = self.frames.read_alone(frame)
-        self.sequence(alone or ())
+        shown, told = alone or (None, [])
+        self.out += b"" if shown is None else self.writer.write(shown)
+        self.sequence(told)
         place = 0 if alone is None else 1
         while place < 1:
             events, place = self.frames.read([frame])
@@ -216,7 +218,7 @@ class Pipeline:
         if self.attribution is not None:
             self.attribution.take([event])
         if self._streams:
-            self.out += self.writer.write(event)
+            self.out += b"" if event.is_written else self.writer.write(event)
         elif not isinstance(event, ResponseEnded):
             self.writer.note(event)
 

@@ -47,7 +47,7 @@ MAX_FRAME = 4096
 """The longest frame, in bytes, of which a pattern is kept."""
 
 MAX_GATHERED = 512
-"""Characters of reasoning that no client is told of which are gathered before they are told."""
+"""Characters of reasoning that are gathered before they are told."""
 
 _NUMBER = re.compile(rb"0|[1-9]\d{0,17}")
 """A number that varies: one that fits 64 bits, whatever it is."""
@@ -60,6 +60,10 @@ _PLAIN = re.compile(rb"[\w.-]*")
 """Padding that nobody spells in another way."""
 
 
+def _no_room(_: Event) -> float:
+    return 0
+
+
 class FrameReader:
     """Read the frames of one stream: by the patterns of its deltas, and else by a reader. Where raw
     reasoning is hidden, each frame that goes out is written anew, also one that looks like
@@ -68,43 +72,53 @@ class FrameReader:
     """
 
     def __init__(
-        self, reader: Reader, display: Display, room: Callable[[Event], float] | None = None
+        self, reader: Reader, display: Display, room: Callable[[Event], float] = _no_room
     ) -> None:
         self._reader = reader
         self._rewrites = display.hides_raw
         self._drops_reasoning = display.hides_raw and not display.show_raw
         self._patterns: list[_Pattern] = []
         self._unused = 0
-        self._room_for = None if display.show_raw or display.tells_progress else room
-        self._silent: _Pattern | None = None  # that of the last frame, if no client is told of it
+        self._shows_reasoning = display.show_raw
+        self._room_for = _no_room if display.tells_progress else room
+        self._waiting: _Pattern | None = None  # that of the last frame, if its texts are gathered
         self._gathered: list[str] = []
         self._room = 0.0  # for more of it
 
-    def read_alone(self, frame: bytes) -> list[Event] | None:
-        """Return the events of a frame that came alone, if it is like an earlier one; else None, as
-        for anything that is no frame but ends like one."""
+    def read_alone(self, frame: bytes) -> tuple[Event | None, list[Event]] | None:
+        """Read a frame that came alone, if it is like an earlier one; return None for any other, as
+        for anything that is no frame but ends like one.
+
+        Return a delta that is to be written at once and told later, if there is one, and the events
+        that are to be told.
+        """
         for pattern in self._patterns:
             text, out = pattern.take(frame)
             if text:
                 self._unused = 0
-                if self._room_for is None:
-                    return [pattern.tell(text, out)]
-                if pattern is self._silent:
+                if pattern is self._waiting:
                     if not self._gathered:
                         self._room = min(MAX_GATHERED, self._room_for(pattern.event))
-                    self._gathered.append(text)
-                    self._room -= len(text) if text.isascii() else text_size(text)
-                    return [] if self._room > 0 else self.release()
+                    if self._room > 0:
+                        return self._gather(pattern, text, out)
                 told = self.release() if self._gathered else []
                 may_wait = type(pattern.event) is ReasoningDelta and pattern.accepts is None
-                self._silent = pattern if may_wait else None
-                return [*told, pattern.tell(text, out)]
+                self._waiting = pattern if may_wait else None
+                return None, [*told, pattern.tell(text, out)]
         return None
+
+    def _gather(
+        self, pattern: _Pattern, text: str, out: bytes | None
+    ) -> tuple[Event | None, list[Event]]:
+        self._gathered.append(text)
+        self._room -= len(text) if text.isascii() else text_size(text)
+        shown = next_delta(pattern.event, text, out) if self._shows_reasoning else None
+        return shown, [] if self._room > 0 else self.release()
 
     def read(self, frames: Sequence[bytes], place: int = 0) -> tuple[list[Event], int]:
         """Read the frame at a place, with those after it that its event can tell, too; return the
         place of the next. What was gathered is told first."""
-        told, self._silent = self.release(), None
+        told, self._waiting = self.release(), None
         if told:
             return told, place
         for pattern in self._patterns:
@@ -118,11 +132,13 @@ class FrameReader:
 
     def release(self) -> list[Event]:
         """Return the event of what was gathered, if anything was."""
-        if self._silent is None or not self._gathered:
+        if self._waiting is None or not self._gathered:
             return []
-        text, frame = "".join(self._gathered), self._silent.event.frame
+        text, frame = "".join(self._gathered), self._waiting.event.frame
         self._gathered = []
-        return [self._silent.tell(text, frame and b"")]
+        told = self._waiting.tell(text, frame and b"")
+        told.is_written = self._shows_reasoning
+        return [told]
 
     def _parse(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern, and learn its pattern if the next may be like it."""

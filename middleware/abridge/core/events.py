@@ -138,6 +138,8 @@ class Event:
     """Of a delta that tells several of upstream's at once, what each of them says."""
     alike: Alike | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Of a delta whose frame has a pattern, what tells others of that pattern."""
+    is_written: bool = field(default=False, kw_only=True, compare=False, repr=False)
+    """Of a delta that is told late: what the client gets of it has been written."""
 
 
 @dataclass(slots=True)

@@ -83,15 +83,15 @@ class StreamAnswer(Answer):
             return
         try:
             data = self._decode(data)
-            events = self._read_alone(data)
-            frames = self._await_model(self._decoder.feed(data)) if events is None else []
+            alone = self._read_alone(data)
+            frames = self._await_model(self._decoder.feed(data)) if alone is None else []
         except (ValueError, EventTooLarge) as error:
             _log.warning("upstream's answer could not be read: %s", str(error))
             message = f"Upstream's answer could not be read: {error}"
             self._end(ErrorDetail("upstream_error", message))
             return
-        if events is not None:
-            self._tell(events)
+        if alone is not None:
+            self._tell_alone(*alone)
         elif self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
         else:
@@ -123,6 +123,8 @@ class StreamAnswer(Answer):
         for event in events:
             if self.passed_ok is not None:
                 break
+            if event.is_written:
+                continue
             try:
                 pieces.append(write(event))
             except RecursionError as error:
@@ -132,7 +134,8 @@ class StreamAnswer(Answer):
         if data := b"".join(pieces):
             self._client.write(data)
             self._keep_alives = 0
-        self._wrote_nothing = not data
+        if pieces:
+            self._wrote_nothing = not data
         if self._ended:
             self._close_when_done()
 
@@ -182,14 +185,22 @@ class StreamAnswer(Answer):
         else:
             self._wrote_nothing = True
 
-    def _read_alone(self, data: bytes) -> list[Event] | None:
-        """Return the events of one frame that came alone and is like an earlier one, else None."""
+    def _tell_alone(self, shown: Event | None, events: list[Event]) -> None:
+        """Write a delta that is told later, and have events sequenced."""
+        if shown is None:
+            self._tell(events)
+        else:
+            self.emit([shown])
+            self._runner.feed(events)
+
+    def _read_alone(self, data: bytes) -> tuple[Event | None, list[Event]] | None:
+        """Read one frame that came alone and is like an earlier one; see `FrameReader`."""
         if self._decoder.waiting or len(data) > self._limit or not data.endswith(sse.BLANK_LINES):
             return None
         try:
             return self._frames.read_alone(data)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
-            return self._give_up(error)
+            return None, self._give_up(error)
 
     def _read(self, frames: list[bytes]) -> None:
         """Read the frames that came together, in turns with others if that takes long."""
