@@ -20,6 +20,9 @@ MEASURED, BESIDE = 0, 1
 FILES = 16384
 PATIENCE = 90.0  # seconds until a server must listen
 
+COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Has Python keep compiled modules, as it does for users: compiling them takes memory and CPU."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -74,7 +77,7 @@ def serving(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=output,
-            env={**os.environ, **(environ or {})},
+            env={**os.environ, **COMPILED, **(environ or {})},
             preexec_fn=lambda: prepare(core),
         )
         try:

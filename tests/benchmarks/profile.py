@@ -24,6 +24,9 @@ from tests.benchmarks.stream import HIDING, OTHER, Case
 SETTINGS = {"hidden": HIDING}
 RATE = 1000  # samples a second
 MOST = 30
+IDLE = "_worker (concurrent/futures/thread.py"
+"""Where a thread waits for work, which py-spy takes for running."""
+
 FRAME = re.compile(r" \((?P<file>[^:]+)")
 
 
@@ -59,7 +62,9 @@ def _leaves(samples: str) -> Iterator[tuple[str, int]]:
     """Return the innermost frame of each stack and how often it was seen."""
     for line in samples.splitlines():
         stack, _, count = line.rpartition(" ")
-        yield stack.rpartition(";")[2], int(count)
+        leaf = stack.rpartition(";")[2]
+        if not leaf.startswith(IDLE):
+            yield leaf, int(count)
 
 
 def _show(leaves: list[tuple[str, int]], spent: float) -> None:
