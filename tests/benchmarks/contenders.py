@@ -10,12 +10,13 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import uvicorn
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
@@ -210,6 +211,32 @@ def _url(port: int) -> str:
 
 def bare(upstream: str) -> ASGIApp:
     """Return Abridge's transport with almost nothing around it."""
+    return _forwarding(upstream, lambda pieces: pieces)
+
+
+def parsing(upstream: str) -> ASGIApp:
+    """Return the same with each event parsed and written anew, as any proxy does that changes
+    events, and nothing else."""
+    return _forwarding(upstream, _parsed)
+
+
+async def _parsed(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for piece in pieces:
+        *frames, rest = (rest + piece).split(b"\n\n")
+        yield b"".join(map(_anew, frames))
+    yield rest
+
+
+def _anew(frame: bytes) -> bytes:
+    before, field, data = frame.partition(b"data: ")
+    said = data if data == b"[DONE]" else orjson.dumps(orjson.loads(data))
+    return b"%b%b%b\n\n" % (before, field, said)
+
+
+def _forwarding(
+    upstream: str, read: Callable[[AsyncIterable[bytes]], AsyncIterable[bytes]]
+) -> ASGIApp:
     transport = Transport(connect=5, headers=600, idle=300)
 
     async def forward(scope: Scope, receive: Receive, send: Send) -> None:
@@ -221,7 +248,7 @@ def bare(upstream: str) -> ASGIApp:
         )
         response = await transport.handle_async_request(request)
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        await _relay(response.status_code, response.headers.raw, response.stream, send)
+        await _relay(response.status_code, response.headers.raw, read(response.stream), send)
 
     return forward
 
@@ -258,6 +285,7 @@ def _httpx_app(upstream: str, client: httpx.AsyncClient) -> ASGIApp:
 
 APPS = {
     "bare": bare,
+    "parsing": parsing,
     "httpx": httpx_stock,
     "httpx-unlimited": httpx_unlimited,
 }

@@ -46,7 +46,7 @@ def _servers(stack: ExitStack, upstream: Server, options: Options) -> dict[str, 
     port = upstream.port
     tree = options.tree
     servers = {"abridge": stack.enter_context(contenders.abridge(port, tree=tree))}
-    for name in contenders.APPS if options.beside else ["bare"]:
+    for name in ("bare", "httpx", "httpx-unlimited") if options.beside else ("bare",):
         servers[name] = stack.enter_context(contenders.app(name, port, tree))
     servers |= stack.enter_context(contenders.others(port, options))
     return {**servers, "direct": upstream}

@@ -24,6 +24,7 @@ WORDS = {
     "modelled": "rewritten with a summarizer model",
     "bridged": "bridged from another API",
     "hidden": "hidden, without a summary",
+    "parsing": "parsed and written anew by the bare transport",
     "nginx": "passed through by nginx",
     "litellm": "passed through by LiteLLM's proxy",
 }
@@ -61,10 +62,11 @@ def run(options: Options) -> Iterator[Row]:
             stack.enter_context(sidecar(environ)) for environ in (None, model, HIDING)
         )
         others = stack.enter_context(contenders.others(upstream.port, options))
+        parsing = stack.enter_context(contenders.app("parsing", upstream.port, options.tree))
         for api in PATHS:
             bridge = stack.enter_context(sidecar(None, "--api", OTHER[api]))
             servers = {"passed": plain, "rewritten": plain, "modelled": modelled}
-            servers |= {"bridged": bridge, "hidden": hiding}
+            servers |= {"bridged": bridge, "hidden": hiding, "parsing": parsing}
             servers |= others if api == "chat" else {}
             for pace in ("burst", "paced"):
                 yield from _compare(api, pace, servers, options)
