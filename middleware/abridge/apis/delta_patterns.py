@@ -60,19 +60,15 @@ _PLAIN = re.compile(rb"[\w.-]*")
 """Padding that nobody spells in another way."""
 
 
-def _no_room(_: Event) -> float:
-    return 0
-
-
 class FrameReader:
     """Read the frames of one stream: by the patterns of its deltas, and else by a reader. Where raw
     reasoning is hidden, each frame that goes out is written anew, also one that looks like
-    upstream's. Reasoning that no client is told of is gathered, also frame by frame, while there is
-    `room`: so much may go on from an event before anything comes of it. `release` ends that.
+    upstream's. Reasoning that comes frame by frame is gathered while there is `room`: so much may
+    go on from an event before anything comes of it. `release` ends that.
     """
 
     def __init__(
-        self, reader: Reader, display: Display, room: Callable[[Event], float] = _no_room
+        self, reader: Reader, display: Display, room: Callable[[Event], float] = lambda _: 0
     ) -> None:
         self._reader = reader
         self._rewrites = display.hides_raw
@@ -80,7 +76,8 @@ class FrameReader:
         self._patterns: list[_Pattern] = []
         self._unused = 0
         self._shows_reasoning = display.show_raw
-        self._room_for = _no_room if display.tells_progress else room
+        self._gathers = not display.tells_progress
+        self._room_for = room
         self._waiting: _Pattern | None = None  # that of the last frame, if its texts are gathered
         self._gathered: list[str] = []
         self._room = 0.0  # for more of it
@@ -101,8 +98,8 @@ class FrameReader:
                         self._room = min(MAX_GATHERED, self._room_for(pattern.event))
                     if self._room > 0:
                         return self._gather(pattern, text, out)
-                told = self.release() if self._gathered else []
-                may_wait = type(pattern.event) is ReasoningDelta and pattern.accepts is None
+                told, is_reasoning = self.release(), type(pattern.event) is ReasoningDelta
+                may_wait = self._gathers and is_reasoning and pattern.accepts is None
                 self._waiting = pattern if may_wait else None
                 return None, [*told, pattern.tell(text, out)]
         return None
