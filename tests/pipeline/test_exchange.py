@@ -20,6 +20,7 @@ from starlette.responses import StreamingResponse
 
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
+from abridge.apis.delta_patterns import MAX_GATHERED
 from abridge.apis.errors import UNREADABLE
 from abridge.core.events import SummaryTextDelta
 from abridge.errors import SummarizerError, UpstreamBroken
@@ -872,6 +873,23 @@ class TestKeepAlives:
         more.set()
         await request.finish()
         assert set(comments(request.data)) == {"keep-alive"}
+
+    @pytest.mark.parametrize("size", [10, MAX_GATHERED])
+    async def test_no_comments_after_reasoning_that_is_shown(self, size: int) -> None:
+        reached, more = asyncio.Event(), asyncio.Event()
+        thoughts = [chunk({"reasoning_content": f"{number:{size}}"}) for number in range(5)]
+        first, *rest = chat_stream("", "Hello.")
+        upstream = Upstream(Answer([first, *thoughts, reached.set, more, *rest]))
+        whole = {"live": False}
+        request = ask(upstream, reasoning={"expose": "both"}, summary=whole)
+        await request.until(f"{4:{size}}".encode())
+        await reached.wait()
+        before = len(comments(request.data))
+        await asyncio.sleep(0.2)
+        assert len(comments(request.data)) - before < 5
+        more.set()
+        await request.finish()
+        assert check_chat(request.data).choices[0].text == "Hello."
 
     async def test_no_comments_while_upstream_is_silent(self) -> None:
         reached, more = asyncio.Event(), asyncio.Event()
