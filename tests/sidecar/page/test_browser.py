@@ -404,6 +404,10 @@ class TestTold:
                 [{"error": {"message": "It is down."}}],
                 503,
             ),
+            "The request was refused (403). Reason: Not for you.": (
+                {"error": {"message": "Not for you."}},
+                403,
+            ),
             "The request was refused (400).": ({"error": {"message": ["odd"]}}, 400),
         }
         async with page(Model(*(Answer.json(*refusal) for refusal in refusals.values()))) as tab:

@@ -101,6 +101,14 @@ class TestOrigins:
     async def test_clients_and_the_page_itself_are_served(self, headers: dict[str, str]) -> None:
         assert (await send(headers)).data == b"ok"
 
+    @pytest.mark.parametrize("origin", ["http://localhost:8400", FRIEND])
+    async def test_upstream_does_not_judge_the_origin_again(self, origin: str) -> None:
+        app = Upstream(Answer([b"ok"]))
+        guard = BrowserGuard(app, ServerSettings(allowed_origins=(FRIEND,)))
+        headers = {"host": "localhost:8400", "origin": origin}
+        assert (await call(guard, CHAT, BODY, headers)).status == 200
+        assert app.requests[0].header("origin") is None
+
     async def test_a_link_to_the_page_may_be_anywhere(self) -> None:
         link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
         opened = await send({**link, "sec-fetch-dest": "document"}, "/abridge", "GET")

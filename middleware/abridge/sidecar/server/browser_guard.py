@@ -62,10 +62,10 @@ class BrowserGuard:
         self._hosts = settings.served_hosts
         self._origins = re.compile("|".join(map(translate, settings.allowed_origins)) or r"(?!)")
         self._count_refusal = count_refusal
-        self._app = app
+        self._inner, self._app = app, self._without_origin
         if settings.allowed_origins:
             self._app = CORSMiddleware(
-                app,
+                self._app,
                 allow_origin_regex=self._origins.pattern,
                 allow_methods=["*"],
                 allow_headers=["*"],
@@ -77,6 +77,13 @@ class BrowserGuard:
         if refusal is None:
             return self._app(scope, receive, send)
         return self._refuse(refusal, scope, receive, send)
+
+    def _without_origin(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Call the app without an origin: upstream would judge it by a list of its own."""
+        headers = scope.get("headers", ())
+        if any(name == b"origin" for name, _ in headers):
+            scope = {**scope, "headers": [one for one in headers if one[0] != b"origin"]}
+        return self._inner(scope, receive, send)
 
     async def _refuse(
         self, refusal: RequestError, scope: Scope, receive: Receive, send: Send
@@ -92,8 +99,7 @@ class BrowserGuard:
             return WRONG_HOST
         if scope["type"] == "websocket":
             return OTHER_SITE if self._is_from_other_origin(headers) else None
-        is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
-        if is_from_browser and self._is_from_other_site(scope["method"], headers):
+        if self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
         if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
             return NO_JSON if find_api(*request_paths(scope)) else None
@@ -107,24 +113,18 @@ class BrowserGuard:
         is no such request.
         """
         site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin", b"").decode("latin-1")
-        if origin and self._origins.fullmatch(origin):
-            return False
-        if site:
+        if site and not (origin and self._origins.fullmatch(origin)):
             return site == b"cross-site" and not (method == "GET" and _is_link(headers))
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        return bool(origin) and origin.partition("://")[2].lower() != host
+        return self._is_from_other_origin(headers)
 
     def _is_from_other_origin(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a page that is not of this server's own origin opens a WebSocket.
-
-        A browser asks nobody before it does, and lets the page read what comes: of the same site is
-        not enough, since every server on this machine is of that.
-        """
-        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        """Return whether a page that is neither this server's own nor a listed one sent a request.
+        Over WebSocket this alone counts: every server on this machine is of the same site."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
         if not origin or self._origins.fullmatch(origin):
             return False
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        return origin.partition("://")[2] != host
+        host = headers.get(b"host", b"").decode("latin-1")
+        return origin.partition("://")[2].lower() != host.lower()
 
 
 def _is_link(headers: Mapping[bytes, bytes]) -> bool:

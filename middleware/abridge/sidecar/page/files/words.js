@@ -20,7 +20,7 @@ export async function refusal(response, api) {
   const reason = saidIn(await response.text().catch(() => ""));
   const because = reason === "" ? "" : ` Reason: ${sentence(reason)}`;
   const { status } = response;
-  if (status === 401 || status === 403) return new Refused(`The model’s server requires another API key (${status}).${because}`);
+  if (status === 401) return new Refused(`The model’s server requires another API key (${status}).${because}`);
   if (api === "responses" && (status === 404 || status === 405)) {
     return new Refused(`The model’s server does not support Responses (${status}).${because}`, true);
   }
