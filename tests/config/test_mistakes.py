@@ -147,7 +147,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         ("[server]\nhost = 1\n", f"{FILE}:2: server.host: got 1; must be text"),
         (
             "[server]\nport = true\n",
-            f"{FILE}:2: server.port: got true; must not be true or false",
+            f"{FILE}:2: server.port: got 'true'; must be a whole number",
         ),
         ("[server]\nport = 70000\n", f"{FILE}:2: server.port: got 70000; must be at most 65535"),
         ("[server]\nworkers = 0\n", f"{FILE}:2: server.workers: got 0; must be more than 0"),

@@ -110,8 +110,10 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             {"summarizer": {"base_url": "http://x/v1/responses/"}},
             "summarizer.base_url: must be the address without /responses",
         ),
-        ({"summary": {"grace": False}}, "summary.grace: got false; must not be true or false"),
-        ({"limits": {"body": True}}, "limits.body: got true; must not be true or false"),
+        ({"summary": {"grace": False}}, "summary.grace: got 'false'; must be a number of seconds"),
+        ({"limits": {"body": True}}, "limits.body: got 'true'; must be a number of bytes"),
+        ({"summary": {"tail_chars": True}}, "summary.tail_chars: got 'true'; must be a whole"),
+        ({"summary": {"default": True}}, "summary.default: got true; must be 'off', 'auto', "),
         (
             {"summary": {"default": "auto", "allow": ["concise"]}},
             "summary.default: 'auto' is not one of summary.allow",

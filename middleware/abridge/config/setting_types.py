@@ -87,12 +87,12 @@ class Table(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _reject_bool(cls, value: Any, info: ValidationInfo) -> Any:
-        """Reject a boolean where a number is expected: Python would take true for 1."""
-        annotation = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise ValueError("must not be true or false")
-        return value
+    def _spell_bool(cls, value: Any, info: ValidationInfo) -> Any:
+        """Spell a boolean out where a number is expected: Python would take true for 1."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        kinds = [inner for part in (kind, *get_args(kind)) for inner in (part, *get_args(part))]
+        is_number = int in kinds or float in kinds
+        return repr(value).lower() if is_number and isinstance(value, bool) else value
 
 
 def note_places(table: type[Table], path: tuple[str, ...] = ()) -> None:

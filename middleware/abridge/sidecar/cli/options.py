@@ -40,7 +40,7 @@ def parse_time(flag: str, text: str, forms: str = "") -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidInput(
-            f"{flag}: got {text!r:.80}; must be a day such as 2027-01-31, a time such as "
+            f"{flag}: got {text!r:.80}; must be a day or a time, such as 2027-01-31 or "
             f"2027-01-31T12:00:00Z{forms}"
         ) from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -211,7 +211,7 @@ class ClientKeys:
             self._problem = None
             if loaded is not None:
                 self._keys, self._stamp = loaded
-                _log.info("read %d keys from %s", len(self._keys), self._path)
+                _log.info("%s read; keys: %d", self._path, len(self._keys))
         finally:
             self._look = None
 

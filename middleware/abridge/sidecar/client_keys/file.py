@@ -102,8 +102,8 @@ def _limit_notes(settings: Settings, path: Path, keys: Collection[ClientKey]) ->
         )
     if unpriced := sorted(_unpriced_models(settings, keys)):
         yield (
-            f"{KEYS_FILE_SETTING}: {path} has budgets of money, and models without a price cost "
-            f"nothing: add {', '.join(map(repr, unpriced))} to prices.models"
+            f"{KEYS_FILE_SETTING}: {path} has budgets of money, and what a model without a price "
+            f"uses costs nothing: add {', '.join(map(repr, unpriced))} to prices.models"
         )
 
 
