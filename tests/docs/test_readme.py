@@ -1,4 +1,4 @@
-"""What the README shows first is what the demo's model and the embedded summarizer say."""
+"""What the README shows first is what the demo's model and the built-in summarizer say."""
 
 from __future__ import annotations
 

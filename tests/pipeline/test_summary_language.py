@@ -76,7 +76,7 @@ class TestChoice:
         assert await language_for(api, body, headers, summary={"language": setting}) == language
 
     async def test_a_users_summarizer_is_told_it_whatever_its_name(self) -> None:
-        """The embedded one, which copies, keeps the reasoning's."""
+        """The built-in one, which copies, keeps the reasoning's."""
         scripted = Scripted()
         scripted.name = "extractive"
         app = build_app("mounted", upstream_of("chat"), writer=scripted)

@@ -1,6 +1,6 @@
 """Summarize a corpus of reasonings through the real pipeline, and measure what comes.
 
-Without `--model` the embedded summarizer writes. With it, a model at `--base-url` does, which
+Without `--model` the built-in summarizer writes. With it, a model at `--base-url` does, which
 speaks Chat Completions. With `--real` a small model does that is installed and run for it.
 """
 
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="PARTS",
-        help="write figures and examples of the embedded summarizer into their page in docs/; "
+        help="write figures and examples of the built-in summarizer into their page in docs/; "
         "with a file of parts, also those of the model that --model names",
     )
     return parser

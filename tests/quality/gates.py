@@ -66,7 +66,7 @@ GATES = (
     Gate("contradictions, %", _of_sentences("contradicts"), 1),
     Gate("bad titles, %", _percent("bad_titles", "titled"), 10),
 )
-"""The embedded summarizer keeps to them on the project's own corpus."""
+"""The built-in summarizer keeps to them on the project's own corpus."""
 
 
 def score(measures: Measures) -> float:

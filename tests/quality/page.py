@@ -29,7 +29,7 @@ BEGINNING_CHARS = 240
 
 
 def write(parts: Path | None, model: str | None) -> None:
-    """Write the embedded summarizer's sections, and the model's if its parts are given."""
+    """Write the built-in summarizer's sections, and the model's if its parts are given."""
     shown = embedded()
     text = PAGE.read_text(encoding="utf-8")
     for name, section in embedded_sections(shown).items():
@@ -43,7 +43,7 @@ def write(parts: Path | None, model: str | None) -> None:
 
 
 def embedded() -> list[Shown]:
-    """Return what the embedded summarizer makes of the project's own corpus."""
+    """Return what the built-in summarizer makes of the project's own corpus."""
     return asyncio.run(run(corpus.load(), Options(pace=0)))
 
 
@@ -98,11 +98,11 @@ def verdicts(writer: str) -> Mapping[str, str]:
 
 def _figures(results: Sequence[report.Result]) -> Iterator[str]:
     measures = [one.measure for one in results]
-    yield "| | embedded summarizer | bound |\n|---|---:|---:|"
+    yield "| | built-in summarizer | bound |\n|---|---:|---:|"
     for gate in GATES:
         yield f"| {gate.name} | {report.short(gate.figure(measures))} | {gate.target} |"
     yield f"| score, of 100 | {report.short(score(measures))} | |"
-    yield "\n| | embedded summarizer | OpenAI's models |\n|---|---:|---:|"
+    yield "\n| | built-in summarizer | OpenAI's models |\n|---|---:|---:|"
     for figure in report.style(results, timed=False):
         if figure.value is not None:
             yield f"| {figure.name} | {report.short(figure.value)} | {figure.openai} |"

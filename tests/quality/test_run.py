@@ -23,7 +23,7 @@ REASONINGS = {one.name: one for one in corpus.load()}
 
 @pytest.fixture(scope="module")
 def shown() -> list[Shown]:
-    """What the embedded summarizer makes of the project's own corpus."""
+    """What the built-in summarizer makes of the project's own corpus."""
     return page.embedded()
 
 

@@ -218,7 +218,7 @@ class ExchangePlanner:
         free: bool,
         reviewed: bool,
     ) -> SummaryPlan:
-        """Build the summary plan; `free` if the summarizer is the embedded one.
+        """Build the summary plan; `free` if the summarizer is the built-in one.
 
         It uses no tokens, and is late only if this process has too much to do: it takes its turn.
 

@@ -72,7 +72,7 @@ class SummarizerSelection:
 
     @property
     def copies(self) -> bool:
-        """True if the summarizer is the embedded one, which copies sentences of the reasoning."""
+        """True if the summarizer is the built-in one, which copies sentences of the reasoning."""
         shared = self._shared_summarizer
         return shared is not None and runs_in_process(shared)
 
