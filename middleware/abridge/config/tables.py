@@ -85,8 +85,8 @@ class ServerSettings(Table):
     """The file with the keys that clients need; `abridge keys` writes it. Not set: clients need
     none."""
     keep_alive: PositiveSeconds = KEEP_ALIVE_SECONDS
-    """How long a client's connection may at least be idle between two requests. Set it longer than
-    clients and proxies keep connections for reuse."""
+    """How long an idle connection of a client is kept open at least. Set it longer than clients and
+    proxies keep connections for reuse."""
     websockets: bool | None = None
     """Whether to serve the Responses API over WebSocket as well. Not set: only in `abridge serve`.
     If you mount Abridge and set it, the authentication and the check of `Origin` around it must see
@@ -130,7 +130,7 @@ class SummarySettings(Table):
     before."""
     tail_chars: Annotated[NonNegativeInt, CHARACTERS] | None = None
     """The least reasoning at the end that gets its own part; less is left out. Not set: 80 for the
-    embedded summarizer, else 400."""
+    built-in summarizer, else 400."""
     min_chars: Characters = 1
     """The least reasoning that gets a summary."""
     max_overhead: PositiveFloat | None = None
@@ -151,7 +151,7 @@ class SummarySettings(Table):
     """How much of the grace a part without any text may use, unless parts are reviewed."""
     on_failure: Literal["omit", "extract", "fail"] = "omit"
     """What happens to a part whose summary fails: `omit` leaves it out and says so in the response,
-    `extract` lets the embedded summarizer make it, `fail` ends the response with the error after
+    `extract` lets the built-in summarizer make it, `fail` ends the response with the error after
     the answer."""
 
 
@@ -237,8 +237,8 @@ class CompactionSettings(Table):
     """The most output that a compaction may use on Responses, thinking included; on Messages the
     request sets it."""
     keep_tokens: Annotated[NonNegativeInt, TOKENS] = 4000
-    """How much of the end of a conversation stays word for word after the summary, and the largest
-    size at which the user's last message does. Calls without a result always stay."""
+    """How much of the end of a conversation stays word for word after the summary. So does the
+    user's last message unless it is larger than this, and calls without a result always do."""
 
 
 class ReasoningSettings(Table):
@@ -282,8 +282,8 @@ class HistorySettings(Table):
     (`altered`), or also what the client dropped (`always`)."""
     keep: Literal["client", "none", "tool_rounds", "all"] = "client"
     """Which earlier reasoning is sent upstream: `client` is what the client returned and what is
-    put back; `tool_rounds` is everything since the last user message. What a profile demands is
-    always sent."""
+    put back; `tool_rounds` is everything since the last user message; `all` and `none` are what
+    they say. What a profile demands is always sent."""
     store: StoreAddress = "memory"
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
     Valkey: `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `ssl_*` options in
@@ -342,15 +342,15 @@ Price = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class ModelPriceSettings(Table):
-    """The price of a model's tokens, for a million of them: a billion at most."""
+    """What a million tokens of a model cost, each kind at most a billion."""
 
     glob: ModelGlob = "*"
-    """The model, or a glob of such. The name that upstream answers with counts, then the one that
-    the client says. The first that matches holds."""
+    """The model's name, or a glob. The name in upstream's answer is looked up first, then the
+    client's; the first entry that matches counts."""
     input: Price = 0.0
     """A million tokens of input."""
     output: Price = 0.0
-    """A million tokens of output, reasoning among them."""
+    """A million tokens of output, including reasoning."""
     cached_input: Price | None = None
     """A million tokens of input that upstream read from its cache. Not set: as `input`."""
     cache_write: Price | None = None
@@ -358,12 +358,12 @@ class ModelPriceSettings(Table):
 
 
 class PriceSettings(Table):
-    """What tokens cost, for budgets of money. Prices of a model that is not listed are unknown."""
+    """What tokens cost, for budgets of money and the ledger. Models not listed have no price."""
 
     currency: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,15}$")] | None = None
     """The unit of all prices and of the budgets in money, such as `USD` or `credits`."""
     models: tuple[ModelPriceSettings, ...] = ()
-    """The prices by model, those of summarizers among them: `[[prices.models]]` for each."""
+    """The prices by model, including those of summarizers: `[[prices.models]]` for each."""
 
     @model_validator(mode="after")
     def _check_currency(self) -> PriceSettings:

@@ -106,24 +106,24 @@ class Metrics:
     request_seconds = _histogram("Time from a request's arrival to its end.", *BY_MODEL)
     refusals = _counter("Requests that Abridge itself refused, by error code.", "code")
     key_requests = _counter(
-        "Requests by the key of server.keys_file with which they came, and by outcome.",
-        "key",
-        "outcome",
+        "Requests by key of server.keys_file, and by outcome.", "key", "outcome"
     )
-    key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
-    key_cost = _counter("What was used by key cost, as far as there are prices.", "key", "currency")
-    team_requests = _counter(
-        "Requests by the team of their key, and by outcome.", "team", "outcome"
-    )
-    team_tokens = _counter("Tokens used by team, those of summaries included.", "team")
+    key_tokens = _counter("Tokens used, by key, including those of summaries.", "key")
+    key_cost = _counter("Money spent, by key, as far as the models have prices.", "key", "currency")
+    team_requests = _counter("Requests by the key's team, and by outcome.", "team", "outcome")
+    team_tokens = _counter("Tokens used, by team, including those of summaries.", "team")
     team_cost = _counter(
-        "What was used by team cost, as far as there are prices.", "team", "currency"
+        "Money spent, by team, as far as the models have prices.", "team", "currency"
     )
     limit_refusals = _counter(
-        "Requests refused for a limit, by whose it is (key or team) and which.", "holder", "limit"
+        "Requests refused because of a limit, by its holder (key or team) and its name.",
+        "holder",
+        "limit",
     )
-    limit_rounds = _counter("Round trips that write what is used of limits, by result.", "result")
-    limits_alone = _gauge("Processes that go on with their share of each limit, by themselves.")
+    limit_rounds = _counter(
+        "Round trips that report how much of the limits is used, by result.", "result"
+    )
+    limits_alone = _gauge("Processes that count limits alone, each with its share.")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("Open WebSockets of clients.")
     background_running = _gauge("Background responses that Abridge runs.")

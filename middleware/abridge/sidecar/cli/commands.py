@@ -74,7 +74,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     metavar="VARIABLE",
     help="The variable that holds a client's API key, for upstreams without one in the settings.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was found alone, as JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print only what was found, as JSON lines.")
 def check(
     upstream: str | None,
     config: Path | None,
