@@ -71,6 +71,20 @@ async def test_an_upstream_that_fails_is_left_out(failure: httpx.Response | Exce
     assert await ids(app) == ["a", "c"]
 
 
+async def test_a_model_for_which_requests_go_nowhere_is_left_out() -> None:
+    upstreams: list[dict[str, Any]] = [
+        {"name": "one", "base_url": "http://one.test/v1", "models": ["gpt-*", "qwen/*"]},
+        {
+            "name": "two",
+            "base_url": "http://two.test/v1",
+            "models": ["mine"],
+            "rename": {"mine": "m"},
+        },
+    ]
+    app, _ = proxy({"one": models("gpt-5", "dall-e"), "two": models("m", "n", "qwen/3")}, upstreams)
+    assert await ids(app) == ["gpt-5", "mine", "qwen/3"]
+
+
 async def test_an_oversized_list_is_left_out_and_not_read_further() -> None:
     closed = asyncio.Event()
 

@@ -13,6 +13,7 @@ from starlette.types import Scope
 from abridge.apis.gemini.api import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
+from abridge.config.settings import Settings
 from abridge.errors import NestedTooDeep
 from abridge.http.asgi import json_start
 from abridge.http.transport import HttpResponse
@@ -38,25 +39,25 @@ def is_models_request(scope: Scope) -> bool:
 
 
 async def join_models(
-    scope: Scope, targets: Iterable[UpstreamTarget], caller: UpstreamCaller, limit: int
+    scope: Scope, targets: Iterable[UpstreamTarget], caller: UpstreamCaller, settings: Settings
 ) -> HttpResponse:
     """Return `{"object": "list", "data": [...]}` with the models of all upstreams, each name once,
-    as clients say it.
+    as clients say it and only if requests for it go to one of them.
 
-    Leaves out upstreams that fail, or send more than `limit` bytes. If none is left, returns a 502.
+    Leaves out upstreams that fail, or send more than `limits.body`. If none is left, returns a 502.
     """
     headers = [header for header in scope["headers"] if header[0] not in UNJOINABLE_HEADERS]
     scope = {**scope, "headers": headers}
     async with asyncio.TaskGroup() as tasks:
         listings = [
-            tasks.create_task(_list_models(scope, target, caller, limit)) for target in targets
+            tasks.create_task(_list_models(scope, target, caller, settings.limits.body))
+            for target in targets
         ]
     lists = [models for task in listings if (models := task.result()) is not None]
     if not lists:
         return error_response(scope, 502, "upstream_unreachable", "No upstream listed its models.")
-    content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists))
-    start = json_start(200, content)
-    return HttpResponse(200, start["headers"], httpx.ByteStream(content))
+    content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists, settings))
+    return HttpResponse(200, json_start(200, content)["headers"], httpx.ByteStream(content))
 
 
 async def _list_models(
@@ -93,11 +94,11 @@ def _as_clients_say(models: list[Any], renames: ModelRenames) -> Listing:
     ]
 
 
-def _each_name_once(lists: Iterable[Listing]) -> Iterator[bytes]:
+def _each_name_once(lists: Iterable[Listing], settings: Settings) -> Iterator[bytes]:
     """Yield the models' JSON; of several by one name, the first. What has no name is kept."""
     seen: set[str] = set()
     for name, model in chain.from_iterable(lists):
-        if name not in seen:
+        if name not in seen and settings.find_route(name or None):
             yield model
         seen.update(filter(None, [name]))
 

@@ -85,7 +85,7 @@ class Proxy:
         lasting: Lasting | None = None,
     ) -> None:
         check_settings(settings)
-        limits = self._limits = settings.limits
+        self._settings, limits = settings, settings.limits
         self._metrics = metrics_for(registry)
         instance = make_instance()
         self._targets = {
@@ -98,15 +98,14 @@ class Proxy:
         )
         heads = ResponseHeads(settings.server.allowed_origins)
         self._caller = UpstreamCaller(transport, self._metrics, heads)
-        self._list_limit = limits.body
         self._slots = (lasting or Lasting()).get("slots", ClientShares)
         if lasting is None:
             self.take_effect()
 
     def take_effect(self) -> None:
         """Have the limits of the settings hold for what this one shares with others."""
-        total = self._limits.in_flight
-        kept = int(total * min(KEPT_FOR_OTHERS, 1 - self._limits.client_share))
+        total = self._settings.limits.in_flight
+        kept = int(total * min(KEPT_FOR_OTHERS, 1 - self._settings.limits.client_share))
         self._metrics.requests_in_flight_limit.inc(total - self._slots.total)
         self._slots.resize(total, total - kept)
 
@@ -191,7 +190,7 @@ class Proxy:
     ) -> HttpResponse:
         body = client if client.body is None else client.body
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
-            return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
+            return await join_models(scope, self._targets.values(), self._caller, self._settings)
         try:
             attempt: Attempt | None = scope.get(ATTEMPT)
             if attempt is not None and isinstance(body, bytes):
