@@ -151,7 +151,7 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
     if _VARIABLE_NAME.fullmatch(variable):
         raise SettingsError(
             f"{key}: neither the variable {variable}, which it names, nor {variable}_FILE, which "
-            "would name a file with the key, is set"
+            "would name a file with its value, is set"
         )
     raise SettingsError(
         f"{key}: must name an environment variable that holds the key, such as MODEL_API_KEY, and "
