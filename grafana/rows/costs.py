@@ -82,7 +82,7 @@ COSTS = (
     ),
     Panel(
         "Held, p95: within half the grace, 2.5 s",
-        "How long 95 % of the answers waited for their summary, at most. If that is close to the "
+        "95 % of the answers waited at most this long for their summary. If it is close to the "
         "grace, the summarizer is too slow: use a faster one, or a smaller summary.grace.",
         "s",
         [Query(quantile(0.95, "held_seconds", function="increase"), "p95", instant=True)],

@@ -164,8 +164,8 @@ TRAFFIC = (
     ),
     Panel(
         "Cost by key and team: within their limits",
-        "What was used cost, a day at this rate, in the currency of `prices`. Empty where no "
-        "prices are set.",
+        "Money spent per day at this rate, in the currency of `prices`. Empty where no prices are "
+        "set.",
         "none",
         [
             Query(f"{rate('key_cost_total', by='key, currency')} * 86400", "{{key}}: {{currency}}"),
@@ -178,15 +178,15 @@ TRAFFIC = (
     ),
     Panel(
         "Requests refused for a limit: few",
-        "By whose limit it was, a key's or a team's, and which. Empty where no key has limits.",
+        "By the limit's holder (key or team) and its name. Empty where no key has limits.",
         "reqps",
         [Query(rate("limit_refusals_total", by="holder, limit"), "{{holder}}: {{limit}}")],
         width=12,
     ),
     Panel(
         "Limits counted together: none failed",
-        "Round trips that write what is used of limits. failed: a process could not reach the "
-        "others, and goes on with its share of each limit. Empty where no key has limits.",
+        "Round trips that report how much of the limits is used. failed: a process could not "
+        "reach the others, and counts alone, with its share. Empty where no key has limits.",
         "ops",
         [rate_by("limit_rounds_total", "result")],
         width=12,
