@@ -164,7 +164,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         *(
             (
                 f'[server]\nallowed_hosts = ["{host}"]\n',
-                f"{FILE}:2: server.allowed_hosts[0]: {got}must be a host name or a glob of such, ",
+                f"{FILE}:2: server.allowed_hosts[0]: {got}must be a host name or a glob, ",
             )
             for host, got in (
                 ("http://name", ""),
@@ -177,7 +177,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         *(
             (
                 f'[server]\nallowed_origins = ["{origin}"]\n',
-                f"{FILE}:2: server.allowed_origins[0]: {got}must be an origin or a glob of such, ",
+                f"{FILE}:2: server.allowed_origins[0]: {got}must be an origin or a glob, ",
             )
             for origin, got in (
                 ("app.example.com", "got 'app.example.com'; "),

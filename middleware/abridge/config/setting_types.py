@@ -207,16 +207,14 @@ ModelGlob = Annotated[str, AfterValidator(_check_model_glob)]
 
 HostGlob = Annotated[
     str,
-    _like(
-        r"[^/:\s]+(?<!\.)", "must be a host name or a glob of such, without scheme, port and path"
-    ),
+    _like(r"[^/:\s]+(?<!\.)", "must be a host name or a glob, without scheme, port and path"),
 ]
 
 OriginGlob = Annotated[
     str,
     _like(
         r"null|[^/*\s]*+\*[^/\s]*+|[^/:\s]++://[^/\s]++",
-        "must be an origin or a glob of such, without a path: https://app.example.com",
+        "must be an origin or a glob, without a path, such as https://app.example.com",
     ),
 ]
 """One that begins with a scheme, or whose first star may match it, and has no path."""
