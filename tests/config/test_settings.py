@@ -467,18 +467,18 @@ class TestSecrets:
         with pytest.raises(SettingsError, match=r"^upstreams\[0\]\.api_key_env") as caught:
             read_secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
         assert "sk-pasted" not in str(caught.value)
-        with pytest.raises(SettingsError, match="cannot read"):
+        with pytest.raises(SettingsError, match="the file that KEY_FILE names cannot be read: No "):
             read_secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
 
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"", "file is empty"),
-            (b" \n", "file is empty"),
-            (b"sk-one\nsk-two\n", "file must hold only a key"),
-            (b"sk-one\x00", "file must hold only a key"),
-            ("sk-é".encode(), "file must hold only a key"),
-            (b"sk-\xff\xfe", "it is not text"),
+            (b"", "KEY_FILE names is empty"),
+            (b" \n", "KEY_FILE names is empty"),
+            (b"sk-one\nsk-two\n", "KEY_FILE names must hold only a key"),
+            (b"sk-one\x00", "KEY_FILE names must hold only a key"),
+            ("sk-é".encode(), "KEY_FILE names must hold only a key"),
+            (b"sk-\xff\xfe", "is not text"),
         ],
     )
     def test_an_invalid_secret_stops_the_start(

@@ -72,13 +72,14 @@ class Waiting(MemoryStore):
 class TestStore:
     @BOTH
     async def test_a_store_that_is_down_costs_no_answer(
-        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, stream: bool
     ) -> None:
         for operation in ("get", "put"):
             monkeypatch.setattr(MemoryBackend, operation, fail)
         app = bridge(answering("chat", stream=stream), "chat")
         first = await get_response(app, "Hi", stream=stream)
         assert first["status"] == "completed"
+        assert "answer not stored: store_unavailable" in caplog.text
         assert read_error(await fetch(app, first["id"])) == STORE_DOWN
         monkeypatch.undo()
         assert read_error(await fetch(app, first["id"])) == NOT_FOUND

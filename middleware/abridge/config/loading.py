@@ -142,12 +142,13 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
     if value := environ.get(variable, "").strip():
         return _check_secret(value, f"{key}: the variable")
     if path := environ.get(f"{variable}_FILE"):
+        file = f"{key}: the file that {variable}_FILE names"
         try:
-            return _check_secret(Path(path).read_text("utf-8").strip(), f"{key}: the file")
+            return _check_secret(Path(path).read_text("utf-8").strip(), file)
         except OSError as error:
-            raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
+            raise SettingsError(f"{file} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise SettingsError(f"{key}: cannot read the file: it is not text") from None
+            raise SettingsError(f"{file} is not text") from None
     if _VARIABLE_NAME.fullmatch(variable):
         raise SettingsError(
             f"{key}: neither the variable {variable}, which it names, nor {variable}_FILE, which "

@@ -116,5 +116,5 @@ class _AnswerToRemember:
         try:
             await storage.save(FinishedResponse(response, ended, self.display, work))
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
-            _log.warning("an answer could not be stored: %s", type(error).__name__)
+            _log.warning("answer not stored: %s", getattr(error, "code", type(error).__name__))
         self.answers.note_size()

@@ -160,7 +160,7 @@ async def test_sighup_reads_secrets_again_even_if_the_file_is_as_it_was(
             await text_of(session, running.url)
             secret.unlink()
             running.signal(HANG_UP)
-            await running.until("upstreams[0].api_key_env (of 'a'): cannot read the file")
+            await running.until("upstreams[0].api_key_env (of 'a'): the file that")
             await text_of(session, running.url)
     sent = [request.header("authorization") for request in upstream.requests]
     assert sent == ["Bearer key-one", "Bearer key-two", "Bearer key-two"]

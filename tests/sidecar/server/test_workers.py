@@ -380,6 +380,6 @@ class TestEnd:
             for each in running.workers:
                 os.kill(each, signal.SIGKILL)
             assert await running.end() == 3
-            assert "api_key_env (of 'default'): cannot read the file" in running.output
+            assert "api_key_env (of 'default'): the file that" in running.output
             assert "did not start" in running.output
             assert "Traceback" not in running.output
