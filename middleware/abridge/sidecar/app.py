@@ -180,7 +180,7 @@ class Abridge:
         """Raises SettingsError."""
         for index, upstream in enumerate(settings.upstreams or (None,)):
             if upstream is None or upstream.base_url is None:
-                raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")
+                raise SettingsError(f"upstreams[{index}].base_url: must be set: requests go there")
         check_with_keys(settings)
         proxy = self._make_proxy(settings)
         middleware = self._make_middleware(proxy, settings)
