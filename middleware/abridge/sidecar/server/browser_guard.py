@@ -81,7 +81,7 @@ class BrowserGuard:
     def _without_origin(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Call the app without an origin: upstream would judge it by a list of its own."""
         headers = scope.get("headers", ())
-        if any(name == b"origin" for name, _ in headers):
+        if b"origin" in dict(headers):
             scope = {**scope, "headers": [one for one in headers if one[0] != b"origin"]}
         return self._inner(scope, receive, send)
 
@@ -99,7 +99,8 @@ class BrowserGuard:
             return WRONG_HOST
         if scope["type"] == "websocket":
             return OTHER_SITE if self._is_from_other_origin(headers) else None
-        if self._is_from_other_site(scope["method"], headers):
+        is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
+        if is_from_browser and self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
         if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
             return NO_JSON if find_api(*request_paths(scope)) else None
