@@ -311,6 +311,11 @@ def as_integer(value: Any) -> int | None:
     return int(value) if is_whole else None
 
 
+def first_string(fields: Json, *keys: str) -> str:
+    """Return the first string under one of these keys that is not empty; "" without one."""
+    return next(filter(None, map(string, map(fields.get, keys))), "")
+
+
 _is_object = dict.__instancecheck__
 """Tells what is a `dict` as `isinstance` does, in a filter that takes no call of Python's."""
 

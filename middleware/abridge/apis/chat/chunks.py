@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
-from abridge.apis.json import as_integer, as_object, dumps, objects, string
+from abridge.apis.json import as_integer, as_object, dumps, entries, first_string, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.apis.protocols import Keep
 from abridge.apis.usage import as_count
@@ -272,8 +272,8 @@ class ChatMessageAccumulator:
         message = self._fields.as_dict()
         if self._chunks:
             message["content"] = [_normalize_chunk(chunk.as_dict()) for chunk in self._chunks]
-        for name, entries in self._entries.items():
-            message[name] = [entry.as_dict() for entry in entries]
+        for name, listed in self._entries.items():
+            message[name] = [entry.as_dict() for entry in listed]
         if self._calls:
             calls = (call for _, call in sorted(self._calls.items()))
             message["tool_calls"] = [
@@ -374,7 +374,7 @@ def _read_annotation(fields: Json, lane: int) -> CitationDelta:
         None,
         url=string(fields.get("url")),
         file_id=string(fields.get("file_id")),
-        title=string(fields.get("title")) or string(fields.get("filename")),
+        title=first_string(fields, "title", "filename"),
         quote=string(fields.get("content")),
         passage=read_passage(fields.get("start_index"), fields.get("end_index")),
     )
@@ -390,7 +390,7 @@ def read_listed(body: Json, lane: int) -> list[CitationDelta]:
     """Read the sources that are listed beside the choices, of a chunk or of a completion."""
     listed, found = body.get("citations"), objects(body.get("search_results"))
     titles = {string(result.get("url")): string(result.get("title")) for result in found}
-    urls = [url for url in listed if isinstance(url, str)] if isinstance(listed, list) else []
+    urls = [url for url in entries(listed) if isinstance(url, str)]
     return [
         CitationDelta(lane, None, url=url, title=titles.get(url, ""))
         for url in filter(None, urls or titles)

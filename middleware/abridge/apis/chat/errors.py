@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abridge.apis import sse
 from abridge.apis.errors import read_detail
-from abridge.apis.json import dumps, string
+from abridge.apis.json import dumps, first_string, string
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
@@ -29,7 +29,7 @@ def respell_error(answer: Json) -> Json:
 
     An answer with anything else in it stays as it is.
     """
-    message = string(answer.get("message")) or string(answer.get("detail"))
+    message = first_string(answer, "message", "detail")
     is_error = bool(message) or answer.get("object") == "error"
     if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
         return answer

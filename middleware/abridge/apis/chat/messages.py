@@ -25,7 +25,7 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.chat.texts import is_plain, split_inline
 from abridge.apis.chat.tools import write_call
 from abridge.apis.history import in_tags
-from abridge.apis.json import as_object, entries, string
+from abridge.apis.json import as_object, entries, first_string, string
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
     invalid_value_error,
@@ -337,9 +337,9 @@ def read_reasoning(message: Json, param: str) -> list[MessagePart]:
     listed = _read_lists(message, param)
     if any(isinstance(part, ReasoningPart) and (part.text or part.summary) for part in listed):
         return listed
-    field_text = next((text for name in TEXT_FIELDS if (text := string(message.get(name)))), "")
     chunks = find_thinking_chunks(message.get("content"))
-    text = field_text or "\n".join(filter(str.strip, map(read_chunk_text, chunks)))
+    text = first_string(message, *TEXT_FIELDS)
+    text = text or "\n".join(filter(str.strip, map(read_chunk_text, chunks)))
     return _attach_signatures(
         [*([ReasoningPart(text, param=param)] if text.strip() else []), *listed]
     )

@@ -74,12 +74,13 @@ from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.chat.tools import ToolCallFragments
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, read_detail
 from abridge.apis.frames import SentEvent
 from abridge.apis.json import (
     as_object,
     begins_object,
     dumps,
+    first_string,
     loads_exact,
     objects,
     parse_object,
@@ -340,13 +341,12 @@ class ChatReader:
     def _read_error(self, chunk: Json) -> list[Event]:
         """Read an error. It is reported once; another only passes."""
         reported, self._failed = self._failed, True
-        error, frame = chunk["error"], chunk.frame if isinstance(chunk, SentEvent) else None
-        message = string(error.get("message") if isinstance(error, dict) else error)
+        frame = chunk.frame if isinstance(chunk, SentEvent) else None
         if self._carries_frames and self._rebuilder is not None:
-            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
+            frame = sse.encode_frame(dumps({**get_header(chunk), "error": chunk["error"]}))
         if reported:
             return [Passthrough(None, frame)]
-        return [ErrorReported(None, frame, ErrorDetail("upstream_error", message))]
+        return [ErrorReported(None, frame, read_detail(chunk))]
 
     # Choices
 
@@ -940,7 +940,7 @@ class TranslatedChoice(ChoiceReader):
         if explicit := EXPLICIT_REASONS.get(string(choice["finish_reason"])):
             return [*nameless, Finished(self.lane, None, explicit)]
         default = reason_of_parts(has_calls=self.calls.count > 0)
-        finished = Finished(self.lane, None, default, _stop_sequence(choice))
+        finished = Finished(self.lane, None, default, first_string(choice, *STOP_SEQUENCE_FIELDS))
         return [*nameless, *self.calls.finish(), finished]
 
     def _cite(self, events: list[Event]) -> list[Event]:
@@ -980,7 +980,3 @@ def insert_state(events: list[Event], entries: list[ReasoningEntry], lane: int) 
         if entry.data:
             inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
     return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
-
-
-def _stop_sequence(choice: Json) -> str:
-    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")

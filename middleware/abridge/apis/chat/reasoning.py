@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
-from abridge.apis.json import as_integer, as_object, nested_value, objects, string
+from abridge.apis.json import as_integer, as_object, first_string, nested_value, objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
@@ -314,8 +314,8 @@ def _read_entry(entry: Json) -> ReasoningEntry:
     part = entry_type, index if isinstance(index, int) else None
     if kind == REDACTED:
         return ReasoningEntry(kind, "", string(entry.get(key)), part)
-    texts = map(string, map(entry.get, (key, "thinking", "text", "summary")))
-    return ReasoningEntry(kind, next(filter(None, texts), ""), string(entry.get("signature")), part)
+    text = first_string(entry, key, "thinking", "text", "summary")
+    return ReasoningEntry(kind, text, string(entry.get("signature")), part)
 
 
 def observe(message: Json, profile: Profile) -> Observation:

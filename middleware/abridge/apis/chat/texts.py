@@ -24,7 +24,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.tools import call_index
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, entries, objects, string
 from abridge.apis.logprobs import ShownLogprobs
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
@@ -267,7 +267,7 @@ def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
     """List the texts of a delta in which thinking has no place, by the objects that hold them."""
     content = delta.get("content")
     held: list[tuple[_Place, Any, str]] = [
-        *((REFUSAL, part, "refusal") for part in (content if isinstance(content, list) else ())),
+        *((REFUSAL, part, "refusal") for part in entries(content)),
         (REFUSAL, delta, "refusal"),
         *(((name, key), delta.get(name), key) for name, key in _NESTED),
     ]

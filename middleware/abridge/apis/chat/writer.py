@@ -54,7 +54,7 @@ from abridge.apis.display import Display, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import dumps, entries, loads_exact, objects, parse_object, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.protocols import RequestEcho
@@ -374,9 +374,8 @@ class ChatWriter:
     def _add_envelope(self, message: Json, turn: RecordedTurn) -> None:
         name, seal = self._display.envelope_field, self._display.seal
         if seal is not None and (blob := seal(make_envelope(turn))):
-            entries = message.get(name)
-            entries = entries if isinstance(entries, list) else []
-            message[name] = [*entries, make_entry(blob, name, next_index(entries))]
+            given = entries(message.get(name))
+            message[name] = [*given, make_entry(blob, name, next_index(given))]
 
     def _add_to_sums(self, event: Event) -> None:
         sums = self._sums = self._sums or {}
@@ -835,9 +834,9 @@ class _ChoiceSum:
         delta = choice["delta"]
         self.message.add(delta)
         self.other_fields.update({key: delta[key] for key in OTHER_FIELDS if key in delta})
-        for name, entries in (choice.get("logprobs") or {}).items():
-            if entries:
-                self.logprobs.setdefault(name, []).extend(entries)
+        for name, told in (choice.get("logprobs") or {}).items():
+            if told:
+                self.logprobs.setdefault(name, []).extend(told)
         self.finish = choice["finish_reason"] or self.finish
 
     def as_dict(self, index: int) -> Json:

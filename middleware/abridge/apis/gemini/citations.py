@@ -13,7 +13,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.gemini.answer import LANE
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, entries, first_string, objects, string
 from abridge.apis.shapes import DropCount, Shape, each, fields, number, rebuild
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
@@ -94,14 +94,12 @@ def _read_chunk(chunk: Json) -> Json:
 
 
 def _read_indices(indices: Any) -> list[int]:
-    counts = map(as_count, indices if isinstance(indices, list) else [])
-    return [count for count in counts if count is not None]
+    return [count for count in map(as_count, entries(indices)) if count is not None]
 
 
 def _file_name(source: Json) -> str:
     """Return what Google calls a source that has no address."""
-    keys = ("uri", "documentName", "fileSearchStore", "title")
-    return next(filter(None, (string(source.get(key)) for key in keys)), "")
+    return first_string(source, "uri", "documentName", "fileSearchStore", "title")
 
 
 def make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from abridge.apis.gemini.citations import count_characters, make_citation
-from abridge.apis.json import string
+from abridge.apis.json import first_string, string
 from abridge.apis.shapes import fields
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
@@ -23,9 +23,6 @@ ANNOTATION = fields(
 """What is known of an annotation where thinking is hidden."""
 
 KINDS = frozenset({"url_citation", "file_citation", "place_citation"})
-
-_ADDRESSES = ("url", "document_uri", "source")
-_NAMES = ("title", "file_name", "name")
 
 
 def read_citations(annotations: Sequence[Json], said: str, before: int) -> Iterator[CitationDelta]:
@@ -48,11 +45,7 @@ def is_citation(annotation: Json) -> bool:
 def _read_source(annotation: Json) -> Json:
     """Return a source as generateContent has it."""
     return {
-        "uri": _first(annotation, _ADDRESSES),
-        "title": _first(annotation, _NAMES),
+        "uri": first_string(annotation, "url", "document_uri", "source"),
+        "title": first_string(annotation, "title", "file_name", "name"),
         "documentName": string(annotation.get("place_id")),
     }
-
-
-def _first(annotation: Json, keys: Sequence[str]) -> str:
-    return next(filter(None, (string(annotation.get(key)) for key in keys)), "")

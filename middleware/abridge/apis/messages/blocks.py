@@ -19,6 +19,7 @@ from abridge.apis.json import (
     as_integer,
     as_object,
     dumps,
+    first_string,
     loads_exact,
     objects,
     parse_object_text,
@@ -549,8 +550,8 @@ def is_lost_fragment(delta: Json, block: Block | None) -> bool:
 
 def read_citation(citation: Json) -> CitationDelta:
     """Read a citation. A document of the request has no name but its title."""
-    title = string(citation.get("title")) or string(citation.get("document_title"))
-    source = string(citation.get("url")) or string(citation.get("source"))
+    title = first_string(citation, "title", "document_title")
+    source = first_string(citation, "url", "source")
     is_page = source.startswith(("http://", "https://"))
     return CitationDelta(
         None,

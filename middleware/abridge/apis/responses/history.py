@@ -21,11 +21,12 @@ from abridge.apis.history import (
     read_text,
     strip_content,
 )
-from abridge.apis.json import entries, objects, string
+from abridge.apis.json import entries, first_string, objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
+    call_id_of,
     is_reasoning,
     is_tool_call,
     raw_text,
@@ -276,12 +277,11 @@ def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Tu
 
 
 def _read_call(item: Json) -> ToolCall:
-    """Read a call under the id that its output refers to, or its own for a server tool."""
+    """Read a call under the id that its output refers to."""
     fields = ("arguments", "input", "action", "operation")
     arguments = next((item[name] for name in fields if name in item), None)
     text = arguments if isinstance(arguments, str) else encode_sorted(arguments)
-    name = string(item.get("name")) or string(item.get("type"))
-    return ToolCall(string(item.get("call_id")) or string(item.get("id")), name, text)
+    return ToolCall(call_id_of(item), first_string(item, "name", "type"), text)
 
 
 def _other_turn(item: Json, kind: str, role: str) -> Turn:

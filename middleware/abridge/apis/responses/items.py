@@ -31,7 +31,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_ar
 
 from abridge.apis.display import Display
 from abridge.apis.frames import SentEvent, encode_event
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, entries, first_string, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_event
 from abridge.apis.openai import mint_id
 from abridge.apis.protocols import Continuation
@@ -192,12 +192,9 @@ def content_kind_of(event: Json, item_type: str) -> ContentKind | None:
 
 
 def is_reasoning_content(event: Json) -> bool:
-    part = event.get("part")
-    part_type = part.get("type") if isinstance(part, dict) else ""
-    return part_type == REASONING.name or event["type"] in (
-        REASONING.delta_type,
-        REASONING.done_type,
-    )
+    part_type = as_object(event.get("part")).get("type")
+    own_types = REASONING.delta_type, REASONING.done_type
+    return part_type == REASONING.name or event["type"] in own_types
 
 
 def rename_raw_summary_in_event(event: Json, part_type: str = "reasoning_text") -> Json:
@@ -1147,27 +1144,27 @@ class OutputItems:
         Insert finished items that the output lacks at their index. Return each entry with its
         output index, or with None if the stream did not have it.
         """
-        given = output if isinstance(output, list) else []
+        given = entries(output)
         missing, last = dict(self._items), -1
-        entries: list[tuple[int, bool, int | None, Any]] = []
+        placed: list[tuple[int, bool, int | None, Any]] = []
         for entry, item in zip(given, self._match_items(given), strict=True):
             if item is None:
-                entries.append((last, True, None, entry))
+                placed.append((last, True, None, entry))
             else:
                 last = item.output_index
                 del missing[last]
                 if not item.is_open:
                     item.settle(entry)
-                entries.append((last, False, last, item.reconcile(entry)))
+                placed.append((last, False, last, item.reconcile(entry)))
         for number, item in missing.items():
             if item.done is not None:
-                entries.append((number, False, number, item.done))
-        entries.sort(key=lambda entry: entry[:2])
-        return [(number, entry) for *_, number, entry in entries]
+                placed.append((number, False, number, item.done))
+        placed.sort(key=lambda entry: entry[:2])
+        return [(number, entry) for *_, number, entry in placed]
 
     def find_finals(self, output: Any) -> dict[int, Json]:
         """Find the items in the final response's output, by their own output index."""
-        given = output if isinstance(output, list) else []
+        given = entries(output)
         return {
             item.output_index: entry
             for entry, item in zip(given, self._match_items(given), strict=True)
@@ -1197,4 +1194,4 @@ def upstream_id(item: Json) -> str:
 
     llama.cpp's calls have no `id`, and events with their arguments name the `call_id`.
     """
-    return string(item.get("id")) or string(item.get("call_id"))
+    return first_string(item, "id", "call_id")

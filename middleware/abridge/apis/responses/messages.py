@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from abridge.apis.effort import CONFIGURATION_UPDATE
-from abridge.apis.json import dumps, string
+from abridge.apis.json import dumps, entries, first_string, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
@@ -18,7 +18,13 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
+from abridge.apis.responses.reasoning import (
+    call_id_of,
+    part_texts,
+    raw_parts,
+    raw_text,
+    summary_parts,
+)
 from abridge.apis.responses.tools import (
     ADDITIONAL_TOOLS,
     BUILT_IN_TOOLS,
@@ -142,9 +148,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
 def read_input_items(body: Json) -> list[Any]:
     """Return the items of a request's input; a string is a message of the user."""
     value = body.get("input")
-    if isinstance(value, str):
-        return [{"role": "user", "content": value}]
-    return value if isinstance(value, list) else []
+    return [{"role": "user", "content": value}] if isinstance(value, str) else entries(value)
 
 
 def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
@@ -238,17 +242,19 @@ def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
 def _read_built_in_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     tool = BUILT_IN_TOOLS[string(item.get("type")).removesuffix("_call")]
     asked = require_object(item, tool.place, param)
-    return ToolCallPart(_call_id(item), names.assign_type(tool.kind), tool.read_item(asked))
+    return ToolCallPart(call_id_of(item), names.assign_type(tool.kind), tool.read_item(asked))
 
 
 def _read_shell_output(item: Json, param: str, _: ToolNames) -> MessagePart:
     texts = [output_text(chunk) for chunk, _ in iter_objects(item.get("output"), f"{param}.output")]
-    return ToolOutputPart(_call_id(item), (TextPart("\n".join(texts)),))
+    return ToolOutputPart(call_id_of(item), (TextPart("\n".join(texts)),))
 
 
 def _read_patch_output(item: Json, _param: str, _: ToolNames) -> MessagePart:
-    text = string(item.get("output")) or string(item.get("status"))
-    return ToolOutputPart(_call_id(item), (TextPart(text),), failed=item.get("status") == "failed")
+    text = first_string(item, "output", "status")
+    return ToolOutputPart(
+        call_id_of(item), (TextPart(text),), failed=item.get("status") == "failed"
+    )
 
 
 def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
@@ -256,7 +262,9 @@ def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     if item.get("execution") == "server":
         return UnknownPart(item, param, essential=False)
     arguments = require_object(item, "arguments", param)
-    return ToolCallPart(_call_id(item), names.assign_type("tool_search"), dumps(arguments).decode())
+    return ToolCallPart(
+        call_id_of(item), names.assign_type("tool_search"), dumps(arguments).decode()
+    )
 
 
 def _read_search_output(item: Json, param: str, names: ToolNames) -> MessagePart:
@@ -265,7 +273,7 @@ def _read_search_output(item: Json, param: str, names: ToolNames) -> MessagePart
         return UnknownPart(item, param, essential=False)
     found = read_found_tools(item, param, names)
     text = f"Found, and offered from now on: {', '.join(found)}" if found else "Found nothing."
-    return ToolOutputPart(_call_id(item), (TextPart(text),))
+    return ToolOutputPart(call_id_of(item), (TextPart(text),))
 
 
 def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
@@ -273,13 +281,8 @@ def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
     if others:
         return UnknownPart(item, f"{param}.output")
     is_shell = item.get("type") == "local_shell_call_output"
-    call_id = _call_id(item) if is_shell else item.get("call_id")
+    call_id = call_id_of(item) if is_shell else item.get("call_id")
     return ToolOutputPart(check_string(call_id, f"{param}.call_id"), output)
-
-
-def _call_id(item: Json) -> str:
-    """Return the call's id. Shell items sometimes lack `call_id` and have it in `id`."""
-    return string(item.get("call_id")) or string(item.get("id"))
 
 
 _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = {

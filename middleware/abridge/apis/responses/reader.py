@@ -44,6 +44,7 @@ from abridge.apis.json import (
     as_object,
     begins_object,
     dumps,
+    first_string,
     loads_exact,
     objects,
     packed,
@@ -985,8 +986,7 @@ class TranslatedItems(ItemReader):
         return self._show([*rest, Finished(LANE, None, reason, hosted_calls=hosted), end])
 
     def _finish_reason(self, response: Json) -> FinishReason:
-        details = response.get("incomplete_details")
-        reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        reason = string(as_object(response.get("incomplete_details")).get("reason"))
         if response.get("status") == "incomplete" and not reason:
             return "length"
         return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=self._call_count > 0)
@@ -1166,7 +1166,7 @@ def _read_annotation(
         message_index=message.contents.number,
         url=url if is_known else "",
         file_id=file_id if is_known else "",
-        title=string(annotation.get("title")) or string(annotation.get("filename")),
+        title=first_string(annotation, "title", "filename"),
         passage=_read_passage(annotation, *place) if place is not None else None,
         part=message.part,
     )
@@ -1234,8 +1234,7 @@ class ResponseLifecycle:
         return event if repaired == event else repaired
 
     def _repaired(self, event: Json) -> Json:
-        given = event.get("response")
-        response = given if isinstance(given, dict) else {}
+        response = as_object(event.get("response"))
         self._id = self._id or string(response.get("id")) or mint_id("resp_")
         status = EVENT_STATUS[event["type"]]
         fields = {"id": self._id, "status": status, **REQUIRED_FIELDS, **response}

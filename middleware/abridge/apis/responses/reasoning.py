@@ -18,7 +18,7 @@ from heapq import nlargest
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, first_string, objects, string
 from abridge.apis.shapes import (
     DropCount,
     by_type,
@@ -60,6 +60,12 @@ def is_reasoning(item: Any) -> bool:
 def is_tool_call(item: Any) -> bool:
     """Return whether the item calls a tool, whoever runs it. A call's output is no call."""
     return isinstance(item, dict) and string(item.get("type")).endswith("_call")
+
+
+def call_id_of(item: Json) -> str:
+    """Return the id of a call, or of its output: shell calls and those of a server's tools may have
+    no `call_id`."""
+    return first_string(item, "call_id", "id")
 
 
 def part_texts(parts: Any) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.json import as_object, dumps, objects, parse_object_text, string
+from abridge.apis.json import as_object, dumps, entries, objects, parse_object_text, string
 from abridge.apis.openai import NAMED_KINDS, flat, read_named_tool, write_custom_tool
 from abridge.apis.params import (
     iter_objects,
@@ -18,7 +18,7 @@ from abridge.apis.params import (
     require_string,
     unchanged,
 )
-from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
+from abridge.apis.responses.reasoning import call_id_of, is_reasoning, is_tool_call, part_texts
 from abridge.apis.tools import (
     ToolNames,
     closed_schema,
@@ -62,7 +62,7 @@ def _is_typed(tool: Tool) -> bool:
 
 
 def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
-    for i, item in enumerate(items if isinstance(items, list) else ()):
+    for i, item in enumerate(entries(items)):
         if isinstance(item, dict) and item.get("type") in (ADDITIONAL_TOOLS, FOUND_TOOLS):
             yield from iter_objects(item.get("tools"), f"input[{i}].tools")
 
@@ -398,8 +398,7 @@ class ItemAttributor:
         if is_reasoning(item):
             self._add_reasoning(item)
         elif is_tool_call(item):
-            call_id = string(item.get("call_id")) or string(item.get("id"))
-            return attribute_call(item, self._attributor.attribute_call(), call_id)
+            return attribute_call(item, self._attributor.attribute_call(), call_id_of(item))
         return item
 
     def _add_reasoning(self, item: Json) -> None:

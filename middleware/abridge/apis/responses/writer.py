@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
-from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.protocols import RequestEcho
@@ -368,7 +368,7 @@ class ResponsesWriter(TranslatedAnswer):
         Reasoning items are known by their ids, if they were streamed, others by their position.
         """
         output = response.get("output")
-        places = list(places_in_output(output if isinstance(output, list) else ()))
+        places = list(places_in_output(entries(output)))
         by_id = {item_id: number for number, item_id in self._item_ids.items() if item_id}
 
         def show_item(place: int, item: Json) -> Json:
