@@ -34,8 +34,8 @@ summary's own events, and a Writer turns them into wire events again.
 
 The words used here:
 
-* A *lane* is a set of events that wait together: 0 on Responses, the choice's index on Chat
-  Completions, None for an event that concerns the whole response.
+* A *lane* is a set of events that wait together: the choice's index on Chat Completions, `LANE` on
+  other APIs, None for an event that concerns the whole response.
 * An *item* is a reasoning item, numbered by its output index on Responses. On Chat Completions each
   choice has one item, which is opened again for every stretch of reasoning.
 * A *stretch* is one run of reasoning.
@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from abridge.core.usage import SummaryShare, Tokens
 
 NativeStage = Literal["added", "delta", "done"]
+
+LANE = 0
+"""The lane of an answer that has just one."""
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""

@@ -14,15 +14,13 @@ from abridge.apis.shapes import DropCount, Shape, name, opaque, proper_name, reb
 from abridge.core.conversation import Json
 from abridge.core.events import (
     FRAME_OVERHEAD,
+    LANE,
     ErrorDetail,
     ErrorReported,
     Event,
     ImageDelta,
     ResponseStarted,
 )
-
-LANE = 0
-"""The only lane: the whole answer waits together."""
 
 
 class GoogleAnswer:

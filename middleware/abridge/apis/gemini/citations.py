@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.gemini.answer import LANE
 from abridge.apis.json import as_object, entries, first_string, objects, string
 from abridge.apis.shapes import DropCount, Shape, each, fields, number, rebuild
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
-from abridge.core.events import CitationDelta
+from abridge.core.events import LANE, CitationDelta
 
 _SOURCE_KINDS = ("web", "retrievedContext", "maps")
 

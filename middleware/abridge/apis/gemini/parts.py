@@ -15,13 +15,14 @@ from typing import Any, TypeAlias
 
 from abridge.apis.display import Display
 from abridge.apis.errors import UNREADABLE
-from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
+from abridge.apis.gemini.answer import GoogleAnswer, make_id
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
 from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    LANE,
     ContentDelta,
     Event,
     PartEnded,

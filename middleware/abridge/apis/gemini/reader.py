@@ -16,7 +16,7 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, read_detail
-from abridge.apis.gemini.answer import LANE, GoogleAnswer
+from abridge.apis.gemini.answer import GoogleAnswer
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import AnswerParts, SentPart
@@ -32,7 +32,7 @@ from abridge.apis.json import (
 )
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import ErrorDetail, Event, Finished, FinishReason, ResponseEnded
+from abridge.core.events import LANE, ErrorDetail, Event, Finished, FinishReason, ResponseEnded
 
 _FILTERED: tuple[str, ...] = (
     *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),

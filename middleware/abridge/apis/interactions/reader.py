@@ -13,7 +13,6 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.gemini.answer import LANE
 from abridge.apis.gemini.reader import GoogleReader, parse_answer
 from abridge.apis.gemini.usage import INTERACTIONS_USAGE
 from abridge.apis.interactions.history import InteractionsHistory
@@ -21,7 +20,7 @@ from abridge.apis.interactions.steps import DELTA_STEPS, AnswerState, AnswerStep
 from abridge.apis.json import as_object, begins_object, objects, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import ErrorDetail, Event, FinishReason
+from abridge.core.events import LANE, ErrorDetail, Event, FinishReason
 
 FINISH_REASONS: Mapping[str, FinishReason | None] = {
     **dict.fromkeys(("completed", "requires_action"), None),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from abridge.apis.display import Display
 from abridge.apis.errors import read_detail
-from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
+from abridge.apis.gemini.answer import GoogleAnswer, make_id
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
@@ -22,6 +22,7 @@ from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    LANE,
     STRAY_ARGUMENTS,
     ContentDelta,
     Event,

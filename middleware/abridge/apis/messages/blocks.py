@@ -31,6 +31,7 @@ from abridge.apis.shapes import DropCount, is_withheld
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    LANE,
     CitationDelta,
     ContentDelta,
     Event,
@@ -44,9 +45,6 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.native import is_one_part
-
-LANE = 0
-"""The only lane: the whole answer waits together."""
 
 EMPTY_CONTENT: Mapping[str, Json] = {
     "thinking": {"thinking": "", "signature": ""},

@@ -39,7 +39,6 @@ from abridge.apis.json import (
 )
 from abridge.apis.messages.blocks import (
     DELTA_BLOCK_TYPES,
-    LANE,
     AnswerBlocks,
     Block,
     MessageState,
@@ -56,6 +55,7 @@ from abridge.apis.shapes import DropCount
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    LANE,
     STRAY_ARGUMENTS,
     ErrorDetail,
     ErrorReported,

@@ -24,7 +24,6 @@ from abridge.apis.history import (
 from abridge.apis.json import entries, first_string, objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import (
-    LANE,
     as_sent,
     call_id_of,
     is_reasoning,
@@ -35,6 +34,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import OpenEnvelope, is_envelope
+from abridge.core.events import LANE
 from abridge.core.places import PlaceTracker, place_after_call
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags

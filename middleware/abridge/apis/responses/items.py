@@ -36,7 +36,6 @@ from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_event
 from abridge.apis.openai import mint_id
 from abridge.apis.protocols import Continuation
 from abridge.apis.responses.reasoning import (
-    LANE,
     is_reasoning,
     rename_raw_summary,
     rename_raw_summary_in_response,
@@ -46,6 +45,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    LANE,
     PART_SEPARATOR,
     ContentDelta,
     Event,

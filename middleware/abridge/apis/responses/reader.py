@@ -90,7 +90,6 @@ from abridge.apis.responses.items import (
 )
 from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
-    LANE,
     REASONING_PREFIX,
     is_opaque,
     is_raw_summary,
@@ -106,6 +105,7 @@ from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    LANE,
     CitationDelta,
     ContentDelta,
     ErrorDetail,

@@ -32,9 +32,6 @@ from abridge.core.conversation import Json
 from abridge.core.events import ItemSummary
 from abridge.providers.profile import Profile
 
-LANE = 0
-"""The lane of every event: a response has just one."""
-
 REASONING_PREFIX = "response.reasoning"
 """Begins the types of events about reasoning."""
 

@@ -42,7 +42,6 @@ from abridge.apis.responses.items import (
     without_content,
 )
 from abridge.apis.responses.reasoning import (
-    LANE,
     is_reasoning,
     make_reasoning,
     raw_text,
@@ -52,6 +51,7 @@ from abridge.apis.staged import note_shown
 from abridge.core.answer import Part
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    LANE,
     Beside,
     Event,
     NativeSummary,

@@ -46,7 +46,6 @@ from abridge.apis.responses.items import (
 )
 from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
-    LANE,
     as_sent,
     as_shown,
     is_reasoning,
@@ -67,6 +66,7 @@ from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer,
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    LANE,
     NO_SUMMARY,
     Alike,
     CitationDelta,
