@@ -369,6 +369,17 @@ class TestStretches:
         assert passage.told == ("one",)
         assert passage.titles == ()
 
+    def test_what_went_wrong_is_told_at_the_end_of_one_stretch(
+        self, driver: SequencerDriver
+    ) -> None:
+        for part, stretch in ((1, "the first stretch"), (2, "the second stretch")):
+            driver.think(stretch)
+            driver.fail(part)
+        driver.end()
+        ends = [label for label in driver.emitted_labels if label.startswith("closed")]
+        assert ends == ["closed: upstream_error", "closed"]
+        assert driver.ended.summaries[0, 0].error == BROKEN
+
     def test_reasoning_outside_a_stretch_passes_and_is_not_summarized(
         self, driver: SequencerDriver
     ) -> None:

@@ -175,7 +175,7 @@ class NativeSummary(Event):
 @dataclass(slots=True)
 class ReasoningEnded(Event):
     item: int
-    summary: ItemSummary = NO_SUMMARY
+    summary: ItemSummary = NO_SUMMARY  # of the item so far, with its error only once
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import inf
 from typing import TypeAlias
@@ -133,6 +133,7 @@ class ReasoningItem:
     """From upstream's index of a native part to the item's index."""
     has_native_summary: bool = False  # upstream makes a summary of this item
     error: ErrorDetail | None = None  # the first thing that went wrong
+    is_error_told: bool = False  # at the end of a stretch
 
     @classmethod
     def for_plan(cls, key: ItemKey, plan: SummaryPlan) -> ReasoningItem:
@@ -314,6 +315,14 @@ class ReasoningItem:
         if native_part not in self.native_indexes:
             self.native_indexes[native_part] = self.take_index()
         return self.native_indexes[native_part]
+
+    def tell_summary(self) -> ItemSummary:
+        """Return the summary as a stretch ends. What went wrong is told at one end only."""
+        summary = self.build_summary()
+        if self.is_error_told:
+            return replace(summary, error=None)
+        self.is_error_told = summary.error is not None
+        return summary
 
     def build_summary(self) -> ItemSummary:
         announced = [part for part in self.parts if part.index is not None]

@@ -466,7 +466,7 @@ class Sequencer:
             event = replace(event, index=lane.items[event.item].index_of_native(event.index))
         elif isinstance(event, ReasoningEnded):
             lane.open_item = None
-            event.summary = lane.items[event.item].build_summary()
+            event.summary = lane.items[event.item].tell_summary()
         self._effects.append(event)
         if isinstance(event, ReasoningStarted):
             lane.open_item = lane.items[event.item]

