@@ -29,6 +29,7 @@ from abridge.apis.openai import NAMED_KINDS, nested, read_named_tool, write_cust
 from abridge.apis.params import check_string, iter_objects, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
+from abridge.core.by_number import ByNumber
 from abridge.core.conversation import Json
 from abridge.core.events import PART_SEPARATOR, Event, NativeSummary, ReasoningDelta, ToolCallDelta
 from abridge.core.model_request import Tool, ToolCallPart
@@ -93,13 +94,12 @@ def write_call(call: ToolCallPart, *, native: bool) -> Json:
 
 @dataclass(slots=True)
 class _ReadCall:
-    id: str
+    id: str = ""
     number: int | None = None  # counts the calls reported; None until its name has come
     custom: bool = False
     waiting: list[str] = field(default_factory=list)  # arguments that came before the name
     room_left: int = MAX_NAMELESS
     lacks_arguments: bool = True  # a function that has had no arguments so far
-    attribution: Attribution | None = None  # None until it has begun for the client
 
 
 class ToolCallFragments:
@@ -107,7 +107,7 @@ class ToolCallFragments:
 
     def __init__(self, lane: int) -> None:
         self._lane = lane
-        self._calls: dict[int, _ReadCall] = {}
+        self._calls: ByNumber[int, _ReadCall] = ByNumber(lambda _: _ReadCall())
         self._reported: list[_ReadCall] = []
 
     @property
@@ -142,7 +142,8 @@ class ToolCallFragments:
         kind, identity, name, text = CallFragment.read(fragment)
         if not isinstance(text, str):
             text = dumps(text).decode() if isinstance(text, dict) else ""
-        call, custom = self.find(fragment["index"], identity), kind == "custom"
+        call, custom = self._calls[fragment["index"]], kind == "custom"
+        call.id = call.id or identity
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
             told = ToolCallDelta(
@@ -167,14 +168,6 @@ class ToolCallFragments:
             arguments=arguments,
             custom=call.custom,
         )
-
-    def find(self, index: int, identity: str) -> _ReadCall:
-        """Return the call that a fragment is of, which may begin it."""
-        call = self._calls.get(index)
-        if call is None:
-            call = self._calls[index] = _ReadCall(identity)
-        call.id = call.id or identity
-        return call
 
 
 def call_index(call: Json, position: int) -> int:
@@ -207,7 +200,7 @@ class ChatCallAttribution(CallAttribution):
             native=display.native,
             joins_stretches=True,
         )
-        self._calls: dict[int, ToolCallFragments] = {}
+        self._begun: dict[tuple[int, int], Attribution] = {}  # by choice and index of the call
         self._signatures: Counter[int] = Counter()  # so many in each choice
 
     def note(self, event: Event) -> None:
@@ -262,14 +255,12 @@ class ChatCallAttribution(CallAttribution):
 
     def _attribute_fragment(self, lane: int, call: Json, index: int) -> Json:
         """Return a call's fragment, with the attribution if it is the first of its call."""
-        call_id = CallFragment.read(call).id
-        calls = self._calls.setdefault(lane, ToolCallFragments(lane))
-        known = calls.find(index, call_id)
-        if known.attribution is None:
-            known.attribution = self.turns[lane].attribute_call()
-            return attribute_call(call, known.attribution, call_id)
-        known.attribution.call_id = known.id
-        return attribute_call(call, Attribution(), call_id)
+        call_id, begun = CallFragment.read(call).id, self._begun.get((lane, index))
+        if begun is not None:
+            begun.call_id = begun.call_id or call_id
+            return attribute_call(call, Attribution(), call_id)
+        begun = self._begun[lane, index] = self.turns[lane].attribute_call()
+        return attribute_call(call, begun, call_id)
 
 
 def attribute_message(
