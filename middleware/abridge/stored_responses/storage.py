@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, packed, string
-from abridge.apis.responses.hiding import ECHOED
+from abridge.apis.responses.shapes import ECHOED
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
 from abridge.stored_responses.repository import (

@@ -12,7 +12,6 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -22,6 +21,7 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     without_raw_content,
 )
+from abridge.apis.responses.shapes import DELETED, ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.responses.texts import hide_thinking
 from abridge.apis.responses.tools import ItemAttributor, attribute_response
 from abridge.apis.responses.writer import snapshot

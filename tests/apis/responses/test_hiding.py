@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 
 from abridge.apis.errors import UPSTREAM_FAILED
-from abridge.apis.responses import hiding
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponsesRebuilder
+from abridge.apis.responses import shapes
+from abridge.apis.responses.shapes import ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
 from tests.support.streams import message_item
@@ -180,7 +180,7 @@ class TestEventsOfAnItemOfUnknownType:
     def test_no_more_items_are_remembered_than_a_ceiling_allows(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(hiding, "MAX_ADDRESSES", 3)
+        monkeypatch.setattr(shapes, "MAX_ADDRESSES", 3)
         first, *_, last = items = [{**self.KNOWN, "id": f"msg_{number}"} for number in range(4)]
         events = [self.added(item, output_index=place) for place, item in enumerate(items)]
         assert self.rebuilt(
@@ -209,7 +209,7 @@ def test_a_new_event_that_names_no_item_is_about_what_a_model_says(
 ) -> None:
     """One that begins with a type of item is about such an item."""
     kind = "response.output_video.done"
-    monkeypatch.setattr(hiding, "ITEM_EVENTS", {**hiding.ITEM_EVENTS, **hiding._events(kind[9:])})
+    monkeypatch.setattr(shapes, "ITEM_EVENTS", {**shapes.ITEM_EVENTS, **shapes._events(kind[9:])})
     item = {"type": item_type, "id": "x_1", "role": "assistant", "content": []}
     rebuilder = ResponsesRebuilder({})
     added = {"type": "response.output_item.added", "item": item, "output_index": 0}

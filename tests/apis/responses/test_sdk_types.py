@@ -13,7 +13,7 @@ import pytest
 from openai.types.responses import Response, ResponseOutputItem, ResponseStreamEvent
 from pydantic import BaseModel
 
-from abridge.apis.responses.hiding import ECHOED, ITEMS, ResponsesRebuilder
+from abridge.apis.responses.shapes import ECHOED, ITEMS, ResponsesRebuilder
 from abridge.apis.shapes import DropCount
 from tests.apis.responses.test_hiding import ONLY_WHOLE, echo, expected
 from tests.support.canaries import BLOCKS

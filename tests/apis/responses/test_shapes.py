@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.responses.hiding import ECHOED, MAX_ADDRESSES, ResponsesRebuilder
+from abridge.apis.responses.shapes import ECHOED, MAX_ADDRESSES, ResponsesRebuilder
 from abridge.providers.catalog import PROFILES
 from tests.apis.responses.test_hiding import event_schemas, examples, merged
 from tests.support.canaries import BLOCKS, CANARY, planted_everywhere

@@ -12,10 +12,10 @@ from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.compaction.responses import RESPONSES_COMPACTION
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.errors import encode_error_body
-from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import REQUEST_SHAPE, read_request, wants_state, write_request
+from abridge.apis.responses.shapes import ECHOED
 from abridge.apis.responses.writer import ResponsesWriter
 
 RESPONSES = Api(

@@ -58,7 +58,6 @@ from abridge.apis.media import unrepresentable
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.protocols import Continuation
 from abridge.apis.responses.errors import NO_ANSWERS, UNDER_WAY, as_failed, read_failure
-from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_output
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
@@ -99,6 +98,7 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     summary_text,
 )
+from abridge.apis.responses.shapes import ResponsesRebuilder
 from abridge.apis.responses.texts import ShownItems, begins_with_thinking, expects_thinking
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count

@@ -1,6 +1,4 @@
-"""What is known of the Responses API, where raw reasoning is hidden, and upstream's answer rebuilt
-from it. The rest is dropped.
-
+"""What is known of Responses, where raw reasoning is hidden. `ResponsesRebuilder` drops the rest.
 The shapes say what a response, its items and their parts, and the events of a stream may hold
 (openai-openapi: `Response`, `OutputItem`, `ItemResource`, `InputItem`, `ResponseStreamEvent`, and
 the types of the `openai` package, which are ahead of it).
