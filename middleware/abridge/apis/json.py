@@ -225,6 +225,14 @@ def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | N
     return value if isinstance(value, dict) else None
 
 
+def parse_body(body: bytes) -> tuple[Json | None, bytes]:
+    """Parse a JSON object with exact numbers. Return also the bytes that it was parsed from: where
+    they were not UTF-8, U+FFFD stands in the place of that."""
+    parsed = parse_object(body, loads_exact)
+    valid = body if parsed is not None else replace_invalid(body)
+    return (parsed, body) if valid == body else (parse_object(valid, loads_exact), valid)
+
+
 def parse_object_text(text: str, parse: Callable[[bytes], Any] = loads) -> Json | None:
     """Parse a JSON object that is text, as the arguments of calls are; return None for any other
     text."""

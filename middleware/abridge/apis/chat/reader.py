@@ -83,6 +83,7 @@ from abridge.apis.json import (
     first_string,
     loads_exact,
     objects,
+    parse_body,
     parse_object,
     replace_invalid,
     string,
@@ -213,10 +214,8 @@ class ChatReader:
         return [*events, reported, *self._read_end(None)]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        completion = sent = parse_object(body, loads_exact)
-        if completion is None and (valid := replace_invalid(body)) != body:
-            return self.read_whole(valid)
-        completion = completion and _number_choices(completion)
+        sent, body = parse_body(body)
+        completion = sent and _number_choices(sent)
         originals = objects((completion or {}).get("choices"))
         if completion is not None and self._rebuilder is not None:
             arranged = self._rebuilder.arrange_completion(completion)

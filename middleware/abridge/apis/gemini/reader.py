@@ -21,15 +21,7 @@ from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import AnswerParts, SentPart
 from abridge.apis.gemini.usage import GEMINI_USAGE, GoogleUsage
-from abridge.apis.json import (
-    as_object,
-    begins_object,
-    loads_exact,
-    objects,
-    parse_object,
-    replace_invalid,
-    string,
-)
+from abridge.apis.json import as_object, begins_object, objects, parse_body, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import LANE, ErrorDetail, Event, Finished, FinishReason, ResponseEnded
@@ -142,7 +134,7 @@ class GeminiReader(GoogleReader):
         data = sse.frame_data(frame)
         if data is None or data.startswith(sse.DONE):  # [DONE]: of gateways
             return []
-        chunk = None if self._ended else parse_answer(data)
+        chunk = None if self._ended else parse_body(data)[0]
         if chunk is None:
             is_lost = not self._ended and begins_object(data)
             self.faults += not is_lost
@@ -161,7 +153,7 @@ class GeminiReader(GoogleReader):
         return record_turn(sent, keys, self._parts.call_ids)
 
     def read_whole(self, body: bytes) -> list[Event]:
-        answer = parse_answer(body) or {}
+        answer = parse_body(body)[0] or {}
         if not ("candidates" in answer or "promptFeedback" in answer):
             return self._read_no_answer(answer)
         self._is_streamed = False
@@ -196,7 +188,3 @@ class GeminiReader(GoogleReader):
             *self._citations.read(self._parts.said_text),
             self._finished(reason, says_text=self._parts.said_text != ""),
         ]
-
-
-def parse_answer(data: bytes) -> Json | None:
-    return parse_object(data, loads_exact) or parse_object(replace_invalid(data), loads_exact)

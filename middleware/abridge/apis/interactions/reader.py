@@ -13,11 +13,11 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.gemini.reader import GoogleReader, parse_answer
+from abridge.apis.gemini.reader import GoogleReader
 from abridge.apis.gemini.usage import INTERACTIONS_USAGE
 from abridge.apis.interactions.history import InteractionsHistory
 from abridge.apis.interactions.steps import DELTA_STEPS, AnswerState, AnswerSteps, as_step
-from abridge.apis.json import as_object, begins_object, objects, string
+from abridge.apis.json import as_object, begins_object, objects, parse_body, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import LANE, ErrorDetail, Event, FinishReason
@@ -55,7 +55,7 @@ class InteractionsReader(GoogleReader):
         if data.startswith(sse.DONE):
             self._is_over = True
             return self.end()
-        event = parse_answer(data)
+        event, _ = parse_body(data)
         if event is None:
             self.faults += 1
             return self.end(UNREADABLE) if begins_object(data) else []
@@ -71,7 +71,7 @@ class InteractionsReader(GoogleReader):
         return InteractionsHistory.record_joined_turn(list(filter(None, map(as_step, parts))), keys)
 
     def read_whole(self, body: bytes) -> list[Event]:
-        answer = parse_answer(body) or {}
+        answer = parse_body(body)[0] or {}
         if not isinstance(answer.get("steps"), list):
             return self._read_no_answer(answer)
         events = [*self._start(answer), *self._read_steps(answer)]

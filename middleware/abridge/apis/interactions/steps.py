@@ -15,7 +15,7 @@ from abridge.apis.errors import read_detail
 from abridge.apis.gemini.answer import GoogleAnswer, make_id
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import dumps, loads_exact, objects, parse_object_text, string
 from abridge.apis.media import MEDIA
 from abridge.apis.params import read_arguments
 from abridge.apis.shapes import call_name, name, opaque_state
@@ -271,7 +271,7 @@ class CallStep(Step):
 
     def to_json(self) -> Json | None:
         """Return the call; None if it was cut."""
-        arguments = parse_object(self.said_text.encode(errors="surrogatepass"), loads_exact)
+        arguments = parse_object_text(self.said_text, loads_exact)
         if arguments is None:
             return None
         return {**self._sent, "id": self._id, "arguments": arguments}

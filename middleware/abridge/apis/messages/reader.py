@@ -33,6 +33,7 @@ from abridge.apis.json import (
     dumps,
     loads_exact,
     objects,
+    parse_body,
     parse_object,
     replace_invalid,
     string,
@@ -240,9 +241,7 @@ class MessagesReader:
         return self._fail(error or CONNECTION_LOST)
 
     def read_whole(self, body: bytes) -> list[Event]:
-        parsed = parse_object(body, loads_exact)
-        if parsed is None and (valid := replace_invalid(body)) != body:
-            return self.read_whole(valid)
+        parsed, body = parse_body(body)
         sent = parsed or {}
         frame = body if self._carries_frames and not self._hides_raw else None
         if not isinstance(sent.get("content"), list):

@@ -48,6 +48,7 @@ from abridge.apis.json import (
     loads_exact,
     objects,
     packed,
+    parse_body,
     parse_object,
     parse_object_text,
     replace_invalid,
@@ -228,9 +229,7 @@ class ResponsesReader:
         return [*events, ResponseEnded(None, self._missing_end(error), ok=False, error=error)]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        sent = parse_object(body, loads_exact)
-        if sent is None and (valid := replace_invalid(body)) != body:
-            return self.read_whole(valid)
+        sent, body = parse_body(body)
         frame = body if self._state.carries_frames and not self._hides_raw else None
         if sent is None or not isinstance(sent.get("output"), list):
             return [ResponseEnded(None, frame, ok=False, error=self._error_in(sent))]
