@@ -144,6 +144,11 @@ def frame_data(frame: bytes) -> bytes | None:
     return b"\n".join(found) if found else None
 
 
+def says_nothing(frame: bytes, data: bytes) -> bool:
+    """Return whether a frame says nothing by its data, nor by a name: another may be lost in it."""
+    return data.strip() == b"null" and b"event:" not in frame
+
+
 def begins_stream(body: bytes | bytearray) -> bool | None:
     """Return whether a body is a stream, as some are that come with another type: it begins with
     the name of a field, as no JSON does. None while that cannot be told."""

@@ -123,7 +123,5 @@ def pass_by(found: Continuation, part: Part, thinking: Thinking | None) -> Conti
 def note_shown(event: Event) -> None:
     """Note the text that goes out of a part which a stage may change."""
     part = event.part
-    if part is None or part.shown is None:
-        return
-    if said := said_text(event):
+    if part is not None and part.shown is not None and (said := said_text(event)):
         part.shown.append(said)

@@ -133,11 +133,11 @@ REQUIRED_HEADER = frozenset({"id", "created", "model"})
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
 
-EXPLICIT_REASONS: Mapping[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "length": "length",
     "content_filter": "content_filter",
 }
-"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
+"""Finish reasons; any other means `stop`, or `tool_calls` if there were calls."""
 
 STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
 """Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
@@ -253,8 +253,7 @@ class ChatReader:
         """
         if (valid := replace_invalid(frame)) != frame:
             return self.read(valid)
-        says_nothing = data.strip() == b"null" and b"event:" not in frame
-        if begins_object(data) or (says_nothing and self._is_within_call):
+        if begins_object(data) or (sse.says_nothing(frame, data) and self._is_within_call):
             return self.end(UNREADABLE)
         if self._rebuilder is not None:
             self._unread_count += 1
@@ -936,8 +935,8 @@ class TranslatedChoice(ChoiceReader):
         if read_finish_error(choice) is not None:
             return []  # the error is reported instead
         nameless = list(self.calls.report_nameless())
-        if explicit := EXPLICIT_REASONS.get(string(choice["finish_reason"])):
-            return [*nameless, Finished(self.lane, None, explicit)]
+        if reason := FINISH_REASONS.get(string(choice["finish_reason"])):
+            return [*nameless, Finished(self.lane, None, reason)]
         default = reason_of_parts(has_calls=self.calls.count > 0)
         finished = Finished(self.lane, None, default, first_string(choice, *STOP_SEQUENCE_FIELDS))
         return [*nameless, *self.calls.finish(), finished]

@@ -11,7 +11,7 @@ Upstream may go on with an answer whose end it has told: the end is that of all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from abridge.apis import sse
@@ -81,7 +81,7 @@ REQUIRED_FIELDS: Json = {
 """Fields that every message has (Anthropic API reference, `Message`), beside `id` and `usage`, with
 values that claim nothing which upstream did not say."""
 
-FINISH_REASONS: dict[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
@@ -297,8 +297,8 @@ class MessagesReader:
     def _lacks_arguments(self, data: bytes, frame: bytes) -> bool:
         """Return whether an open call may lack some of its arguments: a frame that says nothing
         stands where they were."""
-        is_nameless = data.strip() == b"null" and b"event:" not in frame
-        return self._blocks.has_open_call and (is_nameless or b"content_block_" in frame)
+        is_lost = sse.says_nothing(frame, data) or b"content_block_" in frame
+        return self._blocks.has_open_call and is_lost
 
     def _read_done(self, frame: bytes) -> list[Event]:
         """Read the `[DONE]` that some gateways send here, too. It passes after the end."""

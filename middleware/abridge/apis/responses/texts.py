@@ -126,11 +126,8 @@ class ShownItems:
             return
         if part.shown is not None and not (isinstance(part, StreamedPart) and part.truncated):
             note_shown(event)
-        if (
-            part.kind == "reasoning"
-            and self._state.carries_frames
-            and isinstance(event, REASONING_EVENTS)
-        ):
+        is_numbered = part.kind == "reasoning" and self._state.carries_frames
+        if is_numbered and isinstance(event, REASONING_EVENTS):
             event.item = self._number(part.whole)
 
     def _number(self, part: Part) -> int:
