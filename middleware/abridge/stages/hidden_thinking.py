@@ -182,17 +182,17 @@ class ThinkingFilter:
         follows."""
         return [] if self.is_inside else self.end()
 
-    def end(self, kind: Kind = "text") -> list[TagPiece]:
-        """End the text; return what was held back, as the kind that it is taken for: of a text that
-        breaks off it may be thinking."""
+    def end(self, undecided: Kind = "text") -> list[TagPiece]:
+        """End the text; return what was held back. What is `undecided` is taken for this kind: in a
+        text that breaks off it may be thinking."""
         self._note_passed()
         pieces = list(self._split(at_end=True))
-        pieces += self._last_paragraph.end(kind)
+        pieces += self._last_paragraph.end(undecided)
         if self._undecided:
             self._undecided = False
-            if kind == "raw" and self._held:
+            if undecided == "raw" and self._held:
                 self.hidden["cut"] += 1
-            pieces += self._take_held(kind)
+            pieces += self._take_held(undecided)
         return [piece for piece in pieces if piece.text]
 
     def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
@@ -368,8 +368,8 @@ class BlockFilter(ThinkingFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(may_begin_inside=False, limit=limit)
 
-    def end(self, kind: Kind = "text") -> list[TagPiece]:
-        return [*super().end(kind), *self._take_block(kind)]
+    def end(self, undecided: Kind = "text") -> list[TagPiece]:
+        return [*super().end(undecided), *self._take_block(undecided)]
 
     def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag. One between two backticks, which a text names, closes nothing."""
@@ -451,8 +451,8 @@ class JsonBlockFilter(BlockFilter):
         self._count_strays()
         return pieces
 
-    def end(self, kind: Kind = "text") -> list[TagPiece]:
-        pieces = [*super().end(kind), *self._tokens.end()]
+    def end(self, undecided: Kind = "text") -> list[TagPiece]:
+        pieces = [*super().end(undecided), *self._tokens.end()]
         self._count_strays()
         return pieces
 
@@ -575,11 +575,11 @@ class _LastParagraph:
         self._blank, self._is_second = "", False
         return before
 
-    def end(self, kind: Kind) -> list[TagPiece]:
-        """Return what was held back."""
+    def end(self, undecided: Kind) -> list[TagPiece]:
+        """Return what was held back. A first paragraph is thinking, a later one undecided."""
         text, self._held, self._size = "".join(self._held) + self._blank, [], 0
-        is_answer, self._blank, self._is_second = self._is_second and kind == "text", "", False
-        return [TagPiece("text" if is_answer else "raw", text)] if text else []
+        kind, self._blank, self._is_second = undecided if self._is_second else "raw", "", False
+        return [TagPiece(kind, text)] if text else []
 
 
 def visible_text(pieces: Iterable[TagPiece]) -> str:

@@ -103,8 +103,8 @@ class TagSplitter:
         self.is_answering = self.is_answering or any(piece.text.strip() for piece in held)
         return held
 
-    def end(self, _kind: Kind = "text") -> list[TagPiece]:
-        """End the text; return what was held back: its kind is told by whether a block is open."""
+    def end(self, _undecided: Kind = "text") -> list[TagPiece]:
+        """End the text; return what was held back: reasoning if a block is open, else text."""
         rest, self._buffer, self._position = self._buffer[self._position :], "", 0
         if not rest or (self._block_count and not rest.strip()):
             return []

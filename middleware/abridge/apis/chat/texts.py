@@ -35,7 +35,7 @@ from abridge.stages.hidden_thinking import (
     visible_text,
 )
 from abridge.stages.tags import TagPiece, TagSplitter, join_alike, may_have_tags
-from abridge.stages.thinking import MAX_HELD, Accepts, accept_any
+from abridge.stages.thinking import MAX_HELD, Accepts, Splitter, accept_any
 
 BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
 """Why a choice finishes that broke off: OpenRouter's, vLLM's and SGLang's words."""
@@ -74,7 +74,7 @@ class ChoiceTexts:
         self._limit = limit
         self._hides_raw = display.hides_raw
         self._hidden = display.hidden
-        self._content: TagSplitter | ThinkingFilter
+        self._content: Splitter
         if display.hides_raw:
             self._content = ThinkingFilter.for_answer(profile, limit, hidden=display.hidden)
         else:
@@ -259,8 +259,8 @@ class ChoiceTexts:
         self.dropped, found.blocks = self.dropped + found.blocks, 0
         return visible_text(pieces)
 
-    def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
-        return thinking.end("raw" if self._is_cut else "text")
+    def _end(self, splitter: Splitter) -> list[TagPiece]:
+        return splitter.end("raw" if self._is_cut else "text")
 
 
 def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
@@ -329,7 +329,7 @@ def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:
     return _split_whole(message.get("content"), thinking)
 
 
-def _split_whole(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
+def _split_whole(content: Any, splitter: Splitter) -> tuple[str, Any]:
     return place_pieces(content, [*splitter.feed(read_answer_text(content)), *splitter.end()])
 
 
