@@ -13,13 +13,12 @@ from abridge.providers.learned import Observation
 from abridge.stages.thinking import Accepts, accept_any
 
 Keep: TypeAlias = Callable[[str], object]
-"""Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
-circle would stay."""
+"""Keeps a text as said or shown. As with `Accepts`, it must not refer to the reader."""
 
 
 class Continuation(NamedTuple):
-    """A frame that said nothing but the next text of a part. Another like it becomes the same event
-    with its own text, which is kept."""
+    """What a frame said that holds nothing but the next text of a part. A later frame like it
+    becomes the same event with its own text, which each of `keeps` is given."""
 
     key: str  # under which the text stands in the frame
     text: str
@@ -27,7 +26,7 @@ class Continuation(NamedTuple):
     accepts: Accepts | None = None  # where texts are looked at
 
     def looked_at(self, accepts: Accepts | None) -> Continuation | None:
-        """Return how it goes on where a stage accepts texts so; None if it does not accept any."""
+        """Return the same for a part whose texts a stage accepts so; None if it accepts none."""
         return self if accepts is accept_any else accepts and self._replace(accepts=accepts)
 
 

@@ -32,8 +32,8 @@ def expects_thinking(profile: Profile, display: Display) -> bool:
 
 
 class StagedReader:
-    """Read one response. See the protocol `Reader`. Its APIs have no final texts beside deltas, and
-    leave providers no choice of format."""
+    """Read one response. See the protocol `Reader`. The APIs that are read so have no final texts
+    beside deltas, and leave providers no choice of format."""
 
     mismatches = 0
 
@@ -113,8 +113,8 @@ class StagedReader:
 
 
 def pass_by(found: Continuation, part: Part, thinking: Thinking | None) -> Continuation | None:
-    """Return how the texts of a part go on that pass by the stage which takes thinking out; None if
-    that has to see the next one."""
+    """Return how a part is continued past the stage that takes thinking out; None if that has to
+    see its next text."""
     if part.shown is not None:
         found = found._replace(keeps=(*found.keeps, part.shown.append))
     return found if thinking is None else found.looked_at(thinking.accepts(part))

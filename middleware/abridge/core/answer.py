@@ -33,7 +33,7 @@ class Part:
         self.item = item  # that it belongs to, where an API's items have parts
         self.number = number  # of its reasoning item, or among the calls
         self.free_text = free_text  # a call whose arguments are no JSON
-        self.goes_on = False  # with a message that was ended for others
+        self.goes_on = False  # it continues a message that was ended because others came
         self.texts: list[str] = []  # what upstream has said of it, as far as that is kept
         self.shown: list[str] | None = None
         """What a stage left of the texts, or made of them; None if they go out as they came."""

@@ -46,9 +46,9 @@ class Unnamed(Part):
 
 class Order:
     """Order the events of one lane. At most `limit` bytes wait: past that, the open call is ended
-    as it stands. If texts may go on `beside` some kinds of parts, parts may go on side by side, as
-    on Chat Completions: only reasoning ends where another goes on, and a text where one of the
-    other kinds does. `items` numbers the reasoning items made here."""
+    as it stands. With `beside`, parts may stay open side by side, as on Chat Completions: only
+    reasoning ends where another part goes on, and a text where that is of none of these kinds.
+    `items` numbers the reasoning items made here."""
 
     def __init__(self, limit: int, items: Iterator[int], beside: Sequence[PartKind] = ()) -> None:
         self._beside = beside
@@ -102,8 +102,8 @@ class Order:
         return None if event.part is None else event.part.whole
 
     def _take_other(self, event: Event) -> None:
-        """Take what is about no part. After an error, what waits is not told, and only reasoning is
-        ended: a call that may lack something must not be, since clients run what is."""
+        """Take what is about no part. After an error, what waits is dropped, and only reasoning is
+        ended: a call may lack something, and clients run one that is ended."""
         if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
             self._queued.clear()
             if self._open is not None and self._open.kind == "reasoning":
@@ -171,8 +171,8 @@ class Order:
         )
 
     def _ends_before(self, part: Part, following: Part | None) -> bool:
-        """Return whether a part that may go on beside others ends where this one goes on. A stage
-        may hold back the end of what a text says."""
+        """Return whether the open part ends where another goes on, if parts may stay open. A text
+        may have to, since a stage may hold back its last words."""
         is_beside = following is None or following.kind in self._beside
         return part.kind == "reasoning" or (part.kind == "text" and not is_beside)
 

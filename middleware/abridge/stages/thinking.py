@@ -55,8 +55,8 @@ blank before it have no more characters: more events than that hold no text."""
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 Accepts: TypeAlias = Callable[[str], bool]
-"""Returns whether a text may go the same way as the one before. It must not refer to the reader: if
-a client left mid-stream, that circle would stay."""
+"""Returns whether a text may be passed on as the one before it was. It must not refer to the
+reader: that circle would outlive a client that leaves mid-stream."""
 
 
 def accept_any(_text: str) -> bool:
@@ -159,8 +159,8 @@ class Thinking:
             message.end(None)
 
     def _move_passage(self, event: CitationDelta) -> None:
-        """Name the source of a text that has just ended, in which thinking may have stood. Where
-        passages of other texts are is not known once thinking was taken out of any."""
+        """Pass on a source, its passage moved by the thinking that was taken out before it. That is
+        known of the text that ended last; once there was any thinking, others have no passage."""
         part, within = self._last_cut
         is_known = not (within and self._by_message)  # which of the message's texts it was in
         if event.passage is not None and event.part is not None and event.part is part and is_known:
@@ -323,7 +323,7 @@ class Thinking:
 
 @dataclass(slots=True)
 class _SoFar:
-    """What has come of that which may begin with thinking: of the answer, or of a message."""
+    """What has come so far of an answer or of a message, whichever may begin with thinking."""
 
     has_reasoned: bool = False
     has_answered: bool = False
@@ -359,7 +359,7 @@ class _Message:
         self.is_over = False
         self.has_thinking = False
         self.cut = 0  # characters of thinking in the texts that have ended
-        self.tells_beside = False  # what stands beside a text may be told of its thinking
+        self.tells_beside = False  # what stands beside a text may come among its thinking
         self._out = out
         self._held: list[Event] = []  # its start, what it says beside its texts, and leading blanks
         self._room = limit  # bytes that may be held
@@ -372,7 +372,7 @@ class _Message:
         return text.splitter.passes
 
     def pass_on(self, event: Event) -> None:
-        """Pass on what is no text: after the start, or among the thinking if not about the text."""
+        """Pass on what is no text: once the message has started, or among its thinking."""
         is_between = self._thinking is not None and self._may_be_between(event)
         if is_between or not self._holds(event):
             self._out.append(event)

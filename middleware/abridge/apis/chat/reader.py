@@ -704,7 +704,7 @@ class ChoiceReader:
         return events
 
     def continuation_of(self, chunk: Json, found: ChunkText) -> Continuation | None:
-        """Return how a chunk is gone on with of which a text is all that was to be said."""
+        """Return how a chunk with this text is continued by others like it, if it said no more."""
         choice, calls, is_reasoning = chunk["choices"][0], self.calls, found.is_reasoning
         is_answer = found.field in ("content", "tool_calls")
         if self.finished or not self._had_begun or not (is_reasoning or is_answer):

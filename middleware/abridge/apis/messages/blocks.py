@@ -160,7 +160,7 @@ class Block(Part):
         return events + rest
 
     def continuation_of(self, event: Json) -> Continuation | None:
-        """Return what goes on with a delta that held nothing but the next text, if that is so."""
+        """Return how a delta of the block is continued, if it held nothing but the next text."""
         delta, key = event["delta"], self.text_field
         if not key or delta.keys() != {"type", key} or not string(delta[key]):
             return None

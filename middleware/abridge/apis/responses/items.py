@@ -481,7 +481,7 @@ class ItemContents:
         return is_streamed and not any(part.truncated for part in self._parts)
 
     def continuation_of(self, event: Json, part: StreamedPart) -> Continuation | None:
-        """Return how a delta of a part is gone on with, if it held nothing but the next text."""
+        """Return how a delta of a part is continued, if it held nothing but the next text."""
         text = event.get("delta")
         if part is not self._next or event.get("type") != part.content_kind.delta_type:
             return None
@@ -1049,8 +1049,8 @@ class OutputItems:
             item.done = done
 
     def note_begun(self, item: OutputItem) -> None:
-        """Note that an item has begun: what names no known item may be about this one. Where items
-        need no order, only a message goes on so."""
+        """Note that an item has begun: events that name no known item may be about it. Where items
+        need no order, only messages and reasoning are continued so."""
         if item.is_reasoning:
             self._last_reasoning = item
         elif self.state.carries_frames or item.type == "message":

@@ -476,7 +476,7 @@ class ItemReader:
         self._order = Order(state.limit, iter(()), beside)
 
     def continuation_of(self, event: Json, delta: Event) -> Continuation | None:
-        """Return how a delta is gone on with, if all that its event said is the next text."""
+        """Return how a delta is continued by others like it, if it said nothing but a next text."""
         part = delta.part
         item = self._output.get(part.number) if isinstance(part, StreamedPart) else None
         if not isinstance(part, StreamedPart) or item is None or not item.is_open:

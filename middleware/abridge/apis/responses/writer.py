@@ -171,7 +171,7 @@ class ResponsesWriter(TranslatedAnswer):
         self._has_started = not self._composes
         self._numbers = count()
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
-        self._numbered: Alike | None = None  # what frames have that need nothing but a number
+        self._numbered: Alike | None = None  # of frames that need nothing but a number
         self._number_key = _NUMBER_KEY  # as it is spelled in those
         self._beginning: bytes | None = None  # the frame of the last event that began the response
         self._response: Json | None = None  # a composed one, as its last lifecycle event has it
