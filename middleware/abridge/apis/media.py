@@ -9,7 +9,7 @@ PDF_TYPE = "application/pdf"
 PDF_BASE64_START = "JVBERi0"  # %PDF-
 
 REMOTE = ("http://", "https://")
-"""Beginnings of addresses from which an upstream may get a file itself."""
+"""Beginnings of addresses on the web, from which an upstream may get a file itself."""
 
 MEDIA = {"image": "an image", "audio": "audio", "video": "a video", "document": "a document"}
 """What an answer may hold beside text, by the first half of its media type, or by its type."""

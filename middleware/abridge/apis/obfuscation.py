@@ -12,7 +12,7 @@ from __future__ import annotations
 from io import BytesIO
 from secrets import token_urlsafe
 
-from abridge.apis.json import dumps, objects
+from abridge.apis.json import as_object, dumps, objects
 from abridge.core.conversation import Json
 
 BLOCK = 16
@@ -33,8 +33,7 @@ _random = BytesIO()  # their characters, read as far as they were used
 
 def wants_obfuscation(body: Json) -> bool:
     """Return False if a request switches it off."""
-    options = body.get("stream_options")
-    return not isinstance(options, dict) or options.get("include_obfuscation") is not False
+    return as_object(body.get("stream_options")).get("include_obfuscation") is not False
 
 
 def obfuscate_event(event: Json) -> Json:

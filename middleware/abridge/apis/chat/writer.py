@@ -54,7 +54,7 @@ from abridge.apis.display import Display, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.json import dumps, entries, loads_exact, objects, parse_object, string
+from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, parse_object, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import CallIds, MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.protocols import RequestEcho
@@ -141,8 +141,8 @@ class ChatWriter:
         self._recorded_turns: dict[int, RecordedTurn] = {}
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
-        options = echo.body.get("stream_options") if echo is not None else None
-        self._includes_usage = isinstance(options, dict) and options.get("include_usage") is True
+        options = {} if echo is None else as_object(echo.body.get("stream_options"))
+        self._includes_usage = options.get("include_usage") is True
 
     def write(self, event: Event) -> bytes:
         if self._drops_reasoning and type(event) is ReasoningDelta:

@@ -8,11 +8,12 @@ counted in bytes of UTF-8, of a part or of the whole text, and may be given with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, entries, first_string, objects, string
+from abridge.apis.media import REMOTE
 from abridge.apis.shapes import DropCount, Shape, each, fields, number, rebuild
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
@@ -103,7 +104,7 @@ def _file_name(source: Json) -> str:
 
 def make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:
     uri = string(source.get("uri"))
-    is_page = uri.startswith(("http://", "https://"))
+    is_page = uri.startswith(REMOTE)
     return CitationDelta(
         LANE,
         None,
@@ -118,26 +119,25 @@ def make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelt
 def _find_passages(segments: list[Json], answer: str) -> list[tuple[int, int] | None]:
     """Find segments of the answer, whose places are counted in bytes; None for one that is not
     where it is said to be."""
-    ranges = [
-        (as_count(segment.get("startIndex")) or 0, as_count(segment.get("endIndex")) or 0)
-        for segment in segments
-    ]
-    characters = count_characters(answer, {place for both in ranges for place in both})
-    found = [(characters.get(start), characters.get(end)) for start, end in ranges]
+    places = read_places(answer, segments, "startIndex", "endIndex")
     return [
         _checked(segment, answer, start, end)
-        for segment, (start, end) in zip(segments, found, strict=True)
+        for segment, (start, end) in zip(segments, places, strict=True)
     ]
 
 
-def count_characters(answer: str, places: set[int]) -> dict[int, int]:
-    """Return how many characters come before each place, which is in bytes of UTF-8."""
-    encoded, counted, last, count = answer.encode(errors="surrogatepass"), {}, 0, 0
-    for place in sorted(places):
+def read_places(
+    text: str, cited: Iterable[Json], start: str, end: str
+) -> list[tuple[int | None, int | None]]:
+    """Return where each passage begins and ends in a text, in characters; None if that is outside
+    of it. Under these keys that is said in bytes of UTF-8."""
+    places = [(as_count(one.get(start)) or 0, as_count(one.get(end)) or 0) for one in cited]
+    encoded, counted, last, count = text.encode(errors="surrogatepass"), dict[int, int](), 0, 0
+    for place in sorted({place for both in places for place in both}):
         if place <= len(encoded):
             count += len(encoded[last:place].decode(errors="replace"))
             counted[place], last = count, place
-    return counted
+    return [(counted.get(begin), counted.get(stop)) for begin, stop in places]
 
 
 def _checked(

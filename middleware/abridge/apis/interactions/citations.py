@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from abridge.apis.gemini.citations import count_characters, make_citation
+from abridge.apis.gemini.citations import make_citation, read_places
 from abridge.apis.json import first_string, string
 from abridge.apis.shapes import fields
-from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
 from abridge.core.events import CitationDelta
 
@@ -27,13 +26,9 @@ KINDS = frozenset({"url_citation", "file_citation", "place_citation"})
 
 def read_citations(annotations: Sequence[Json], said: str, before: int) -> Iterator[CitationDelta]:
     """Yield the sources of a text, with this many characters of the answer before it."""
-    ranges = [
-        (as_count(one.get("start_index")) or 0, as_count(one.get("end_index")) or 0)
-        for one in annotations
-    ]
-    characters = count_characters(said, {place for both in ranges for place in both})
-    for annotation, (first, last) in zip(annotations, ranges, strict=True):
-        start, end = characters.get(first, 0), characters.get(last, 0)
+    places = read_places(said, annotations, "start_index", "end_index")
+    for annotation, (first, last) in zip(annotations, places, strict=True):
+        start, end = first or 0, last or 0
         passage = (before + start, before + end) if start < end else None
         yield make_citation(_read_source(annotation), passage)
 

@@ -25,6 +25,7 @@ from abridge.apis.json import (
     parse_object_text,
     string,
 )
+from abridge.apis.media import REMOTE
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
@@ -550,7 +551,7 @@ def read_citation(citation: Json) -> CitationDelta:
     """Read a citation. A document of the request has no name but its title."""
     title = first_string(citation, "title", "document_title")
     source = first_string(citation, "url", "source")
-    is_page = source.startswith(("http://", "https://"))
+    is_page = source.startswith(REMOTE)
     return CitationDelta(
         None,
         None,

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from abridge.apis.json import dumps, nested_value, string
-from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
+from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url, write_data_url
 from abridge.apis.messages.history import REASONING_TYPES, without_billing
 from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
 from abridge.apis.params import (
@@ -333,7 +333,7 @@ def _read_address(source: Json, param: str) -> tuple[str, str, str]:
         case "base64":
             media_type = require_string(source, "media_type", param)
             data = require_string(source, "data", param)
-            return f"data:{media_type};base64,{data}", "", ""
+            return write_data_url(media_type, data), "", ""
         case "url":
             return "", require_string(source, "url", param), ""
         case "file":
