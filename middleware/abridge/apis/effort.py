@@ -91,7 +91,7 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 """The efforts, the least first."""
 
 LEAST_BUDGET = 1024
-"""The least budget that Anthropic's Messages takes, in tokens (its guide to extended thinking)."""
+"""The least budget of Messages, in tokens (Anthropic API reference, `ThinkingConfigEnabled`)."""
 
 UNLIMITED = -1
 """The budget of a model that decides by itself (Gemini, vLLM), which is beyond any limit."""

@@ -39,6 +39,7 @@ from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import Envelope, OpenEnvelope, SealEnvelope, is_envelope
 from abridge.core.model_request import ReasoningPart
+from abridge.core.places import PLACE_BYTES
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
 from abridge.stages.sealing import Sealing
@@ -54,9 +55,6 @@ _BLOB_FIELDS = (*LIST_FIELDS, "content")
 
 ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
 """Keys under which an entry of a list of reasoning may hold readable text."""
-
-PLACE_BYTES = 16
-"""Length of what an envelope is bound to, in bytes."""
 
 
 class ChatHistory(History):

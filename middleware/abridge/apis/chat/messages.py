@@ -37,6 +37,7 @@ from abridge.apis.params import (
 )
 from abridge.apis.tools import split_output, stated_output
 from abridge.core.conversation import Json
+from abridge.core.events import PART_SEPARATOR
 from abridge.core.model_request import (
     INSTRUCTION_ROLES,
     AudioPart,
@@ -67,8 +68,6 @@ ROLES = get_args(Role)
 IMAGE_DETAILS = ("auto", "low", "high")
 """Values of an image's `detail` (openai-openapi, image parts of a message)."""
 
-REASONING_SEPARATOR = "\n\n"
-"""Separates the reasoning of several stretches."""
 
 NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_content", "nothing"})
 """Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
@@ -412,7 +411,7 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
     What its content repeats of that, in tags, is said once.
     """
     place = profile.returns.place
-    text = REASONING_SEPARATOR.join(part.text for part in reasoning if part.text.strip())
+    text = PART_SEPARATOR.join(part.text for part in reasoning if part.text.strip())
     if text and message.get("content"):
         message = {**message, "content": split_leading_inline(message["content"], known=text)[1]}
     if place in _INLINE_WRITERS and text:
@@ -423,7 +422,7 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
         fields: Json = {place: indexed} if indexed else {}
         unsigned = [part.text for part in reasoning if not part.is_signature]
         if place == "thinking_blocks" and (
-            unsigned_text := REASONING_SEPARATOR.join(filter(str.strip, unsigned))
+            unsigned_text := PART_SEPARATOR.join(filter(str.strip, unsigned))
         ):
             fields["reasoning_content"] = unsigned_text
         return {**message, **fields}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from abridge.apis.api import ReasoningWish
+from abridge.apis.effort import LEAST_BUDGET
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
 from abridge.apis.params import (
@@ -22,9 +23,6 @@ from abridge.core.model_request import Message, ModelRequest, ReasoningPart, Tra
 from abridge.core.plan import BYTES_PER_TOKEN, byte_length
 from abridge.errors import RequestError
 from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities, has_to_ask
-
-MIN_BUDGET = 1024
-"""The smallest budget, in tokens (Anthropic API reference, `ThinkingConfigEnabled`)."""
 
 BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.95, "max": 0.95}
 """Share of `max_tokens` to think with, by effort, for models that take a budget
@@ -183,7 +181,7 @@ def write_thinking(
         return ThinkingParams()
     if yields:
         return ThinkingParams(effort=_supported_effort(effort, capabilities))
-    if capabilities.thinking == "budget" and max_tokens <= MIN_BUDGET:
+    if capabilities.thinking == "budget" and max_tokens <= LEAST_BUDGET:
         translated.leave_out(param, NO_BUDGET_ROOM)
         return ThinkingParams()
     if capabilities.thinking == "budget":
@@ -208,7 +206,7 @@ def _write_budget(request: ModelRequest, max_tokens: int) -> Json:
     share = BUDGET_SHARES.get(request.effort or "medium", BUDGET_SHARES["medium"])
     given = request.budget
     budget = int(max_tokens * share) if given is None else min(given, max_tokens - 1)
-    return {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}
+    return {"type": "enabled", "budget_tokens": max(LEAST_BUDGET, budget)}
 
 
 def _supported_effort(effort: str | None, capabilities: ModelCapabilities) -> str | None:
@@ -267,7 +265,7 @@ def _asking_config(capabilities: ModelCapabilities, max_tokens: int) -> Json | N
         return {"type": "adaptive", "display": "summarized"}
     return {
         "type": "enabled",
-        "budget_tokens": max(MIN_BUDGET, int(max_tokens * BUDGET_SHARES["low"])),
+        "budget_tokens": max(LEAST_BUDGET, int(max_tokens * BUDGET_SHARES["low"])),
     }
 
 

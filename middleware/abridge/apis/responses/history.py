@@ -34,7 +34,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import OpenEnvelope, is_envelope
-from abridge.core.events import LANE
+from abridge.core.events import LANE, PART_SEPARATOR
 from abridge.core.places import PlaceTracker, place_after_call
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
@@ -48,9 +48,6 @@ _EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
 """Fields of an item that say nothing on their own."""
 
 
-TEXT_SEPARATOR = "\n\n"
-"""Separates texts that are joined."""
-
 TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
 """Types of items that clients of another API are shown."""
 
@@ -58,7 +55,7 @@ TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
 class ResponsesHistory(ClientPieceHistory):
     """Read and change the turns of one request. See `ClientPieceHistory`."""
 
-    separator = TEXT_SEPARATOR
+    separator = PART_SEPARATOR
     order: ClassVar[Mapping[str, int]] = {"reasoning": 0, "message": 1, "": 2}
     is_reasoning = staticmethod(is_reasoning)
     raw_text = staticmethod(raw_text)
@@ -308,7 +305,7 @@ def _join_turns(assistant_turns: list[Turn]) -> Turn:
     items = [item for turn in assistant_turns for item in turn.items]
     return Turn(
         "assistant",
-        text=TEXT_SEPARATOR.join(turn.text for turn in assistant_turns if turn.text),
+        text=PART_SEPARATOR.join(turn.text for turn in assistant_turns if turn.text),
         calls=tuple(call for turn in assistant_turns for call in turn.calls),
         items=items,
     )
