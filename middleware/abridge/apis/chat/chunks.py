@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
-from abridge.apis.json import as_integer, as_object, dumps, entries, first_string, objects, string
+from abridge.apis.json import as_object, dumps, entries, first_string, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.apis.protocols import Keep
 from abridge.apis.usage import as_count
@@ -156,33 +156,6 @@ def _find_arguments(choice: Json, calls: Any) -> ChunkText | None:
 
 
 # What chunks add up to
-
-
-class CallNumbers:
-    """Tells which call of a choice a fragment is of: that of its index; without one (Gemini) that
-    of its id; else the last, unless it names a function, which begins another. So does a name with
-    another id than that of its index."""
-
-    def __init__(self) -> None:
-        self._by_index: dict[int, int] = {}  # where it is another number
-        self._by_id: dict[str, int] = {}
-        self._ids: dict[int, str] = {}
-        self._last = -1
-        self._next = 0
-
-    def find(self, index: Any, identity: str, name: str) -> int:
-        given, of_id = as_integer(index), self._by_id.get(identity, self._next)
-        if given is None:
-            number = of_id if identity or name or self._last < 0 else self._last
-        else:
-            number = self._by_index.get(given, given)
-            if name and identity and self._ids.get(number, identity) != identity:
-                number = self._by_index[given] = of_id
-        self._last, self._next = number, max(self._next, number + 1)
-        if identity:
-            self._by_id[identity] = number
-            self._ids.setdefault(number, identity)
-        return number
 
 
 class _GrowingObject:

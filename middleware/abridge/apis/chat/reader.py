@@ -33,7 +33,6 @@ from abridge.apis.chat.chunks import (
     DONE_FRAME,
     MAX_CHOICES,
     CallFragment,
-    CallNumbers,
     ChatMessageAccumulator,
     ChunkText,
     encode_chunk,
@@ -71,7 +70,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
-from abridge.apis.chat.tools import ToolCallFragments
+from abridge.apis.chat.tools import CallNumbers, ToolCallFragments
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, read_detail

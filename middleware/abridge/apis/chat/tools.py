@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.attribution_fields import attribute_call
@@ -24,7 +25,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
-from abridge.apis.json import as_object, dumps, nested_value, objects, string
+from abridge.apis.json import as_integer, as_object, dumps, nested_value, objects, string
 from abridge.apis.openai import NAMED_KINDS, nested, read_named_tool, write_custom_tool
 from abridge.apis.params import check_string, iter_objects, require_string
 from abridge.apis.tools import wrap_free_text
@@ -90,6 +91,33 @@ def write_call(call: ToolCallPart, *, native: bool) -> Json:
 
 
 # The calls of an answer
+
+
+class CallNumbers:
+    """Tells which call of a choice a fragment is of: that of its index; without one (Gemini) that
+    of its id; else the last, unless it names a function, which begins another. So does a name with
+    another id than that of its index."""
+
+    def __init__(self) -> None:
+        self._by_index: dict[int, int] = {}  # where it is another number
+        self._by_id: dict[str, int] = {}
+        self._ids: dict[int, str] = {}
+        self._last = -1
+        self._next = 0
+
+    def find(self, index: Any, identity: str, name: str) -> int:
+        given, of_id = as_integer(index), self._by_id.get(identity, self._next)
+        if given is None:
+            number = of_id if identity or name or self._last < 0 else self._last
+        else:
+            number = self._by_index.get(given, given)
+            if name and identity and self._ids.get(number, identity) != identity:
+                number = self._by_index[given] = of_id
+        self._last, self._next = number, max(self._next, number + 1)
+        if identity:
+            self._by_id[identity] = number
+            self._ids.setdefault(number, identity)
+        return number
 
 
 @dataclass(slots=True)
