@@ -23,6 +23,7 @@ from abridge.apis.history import (
 )
 from abridge.apis.json import entries, first_string, objects, string
 from abridge.apis.openai import is_minted
+from abridge.apis.responses.items import OutputEntry
 from abridge.apis.responses.reasoning import (
     as_sent,
     call_id_of,
@@ -215,11 +216,8 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield _assistant_turn(pending, texts)
 
 
-def record_output(output: Sequence[tuple[int | None, Any]], *, joined: bool) -> list[RecordedTurn]:
-    """Return the turns of a response, `joined` for a client of another API.
-
-    `output` has each item with its output index, or with None if it was not in the stream.
-    """
+def record_output(output: Sequence[OutputEntry], *, joined: bool) -> list[RecordedTurn]:
+    """Return the turns of a response, `joined` for a client of another API."""
     pieces = [
         (None if number is None else (LANE, number), item)
         for number, item in output

@@ -997,6 +997,10 @@ class Addresses(Generic[Named]):
         self._by_index.update({key: new for key, named in self._by_index.items() if named is old})
 
 
+OutputEntry: TypeAlias = tuple[int | None, Any]
+"""An item of a response's output, and its output index; None if the stream did not have it."""
+
+
 class OutputItems:
     """Hold the items of one response."""
 
@@ -1138,12 +1142,9 @@ class OutputItems:
         item = self._unaddressed.get(string(done.get("type")))
         return item if item is not None and item.is_open else None
 
-    def reconcile(self, output: Any) -> list[tuple[int | None, Any]]:
-        """Reconcile the final response's output with the items as they were streamed.
-
-        Insert finished items that the output lacks at their index. Return each entry with its
-        output index, or with None if the stream did not have it.
-        """
+    def reconcile(self, output: Any) -> list[OutputEntry]:
+        """Reconcile the final response's output with the items as they were streamed. Insert
+        finished items that the output lacks at their index."""
         given = entries(output)
         missing, last = dict(self._items), -1
         placed: list[tuple[int, bool, int | None, Any]] = []

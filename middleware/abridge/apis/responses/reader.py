@@ -76,6 +76,7 @@ from abridge.apis.responses.items import (
     TEXT,
     TEXT_DELTA,
     TEXT_TYPE_ALIASES,
+    OutputEntry,
     OutputItem,
     OutputItems,
     ResponseState,
@@ -173,7 +174,7 @@ class ResponsesReader:
         self.continuation: Continuation | None = None
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
-        self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
+        self._final_output: list[OutputEntry] = []
         self._error: ErrorDetail | None = None
         self._is_done = False  # upstream has sent `[DONE]`
         self._ended = False
@@ -245,7 +246,7 @@ class ResponsesReader:
                 response = self._texts.show_whole(response)
             response = self._lifecycle.repair_whole(response)
             frame = dumps(response) if self._hides_raw or response != sent else frame
-        output: list[tuple[int | None, Any]] = list(enumerate(response["output"]))
+        output: list[OutputEntry] = list(enumerate(response["output"]))
         events = self._read_rest(response, output)
         if self._state.carries_frames:
             self._final_output = output  # it is as it is shown
@@ -393,7 +394,7 @@ class ResponsesReader:
         frame, ok = self._state.frame_of(ended), event_type != "response.failed"
         return [*closing, *rest, *self._make_end(response, frame, ok=ok)]
 
-    def _note_final(self, output: list[tuple[int | None, Any]]) -> None:
+    def _note_final(self, output: list[OutputEntry]) -> None:
         """Note the output of the final response, as it is shown."""
         self._final_output = output if self._texts is None else self._texts.show_output(output)
 
@@ -402,7 +403,7 @@ class ResponsesReader:
         end = ResponseEnded(None, frame, ok=ok, usage=usage)
         return self._items.make_end(end, response, self._error)
 
-    def _read_rest(self, response: Json, output: list[tuple[int | None, Any]]) -> list[Event]:
+    def _read_rest(self, response: Json, output: list[OutputEntry]) -> list[Event]:
         """Emit what only the final response says."""
         events = self._start(response, None) if response and self._beginning is None else []
         for number, item in output:

@@ -31,6 +31,7 @@ from abridge.apis.responses.items import (
     ITEM_DONE,
     REASONING,
     Content,
+    OutputEntry,
     OutputItem,
     OutputItems,
     ResponseState,
@@ -224,12 +225,10 @@ class ShownItems:
 
     # Whole items
 
-    def show_output(
-        self, entries: Sequence[tuple[int | None, Any]]
-    ) -> list[tuple[int | None, Any]]:
-        """Return the items of the final response, by their indexes if they were streamed, as they
-        are shown, with the reasoning items that were made."""
-        shown, unseen = list[tuple[int | None, Any]](), dict(self._made)
+    def show_output(self, entries: Sequence[OutputEntry]) -> list[OutputEntry]:
+        """Return the items of the final response as they are shown, with the reasoning items that
+        were made."""
+        shown, unseen = list[OutputEntry](), dict(self._made)
         for number, entry in entries:
             item = self._output.get(number)
             if not isinstance(entry, dict):
