@@ -12,7 +12,7 @@ from abridge.apis.credentials import Header
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.shapes import DROPPED, DropCount, either, fields, rebuild, text
 from abridge.core.conversation import Json
-from abridge.core.events import AnswerFault, ErrorDetail
+from abridge.core.events import AnswerFault, ErrorDetail, ResponseEnded
 
 CONNECTION_LOST = AnswerFault(
     "upstream_error", "The connection to upstream ended before the answer did."
@@ -72,6 +72,12 @@ def read_detail(holder: Json) -> ErrorDetail:
     error = holder.get("error")
     message = error.get("message") if isinstance(error, dict) else error
     return ErrorDetail("upstream_error", string(message))
+
+
+def failure_of(end: ResponseEnded, reported: ErrorDetail | None = None) -> ErrorDetail | None:
+    """Return why an answer fails, if it does: by its end, else by what was `reported` before that,
+    else since the connection was lost."""
+    return end.error or (None if end.ok else reported or CONNECTION_LOST)
 
 
 def with_error_type(event: Json) -> Json:

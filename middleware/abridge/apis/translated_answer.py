@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.errors import ANSWER_TOO_LONG, failure_of
 from abridge.apis.frames import DeltaFrame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.core.conversation import Json
@@ -184,5 +184,4 @@ class TranslatedAnswer(ABC):
 
     def _failure(self, event: ResponseEnded) -> ErrorDetail | None:
         """Return why the answer fails, if it does."""
-        error = event.error or self._order.failure
-        return error if event.ok else error or self._error or CONNECTION_LOST
+        return event.error or self._order.failure or failure_of(event, self._error)

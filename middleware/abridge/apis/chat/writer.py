@@ -51,7 +51,7 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.chat.tools import attribute_message
 from abridge.apis.delta_patterns import note_move
 from abridge.apis.display import Display, ListField
-from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.errors import ANSWER_TOO_LONG, failure_of
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, parse_object, string
@@ -189,7 +189,7 @@ class ChatWriter:
         completion = self._patch_whole(end) if self._echo is None else self._fold_whole(end)
         if completion is None:
             return end.frame or b""
-        error = end.error if end.ok else end.error or self._error or CONNECTION_LOST
+        error = failure_of(end, self._error)
         if error is None:
             return dumps(completion)
         return dumps(failure_body(error, completion))
@@ -299,9 +299,8 @@ class ChatWriter:
 
     def _write_end(self, event: ResponseEnded) -> bytes:
         """Write the end: an error unless one is written already, or the usage and `[DONE]`."""
-        opening, error = self._encode(self._compose(event)), event.error
-        if error is None and not event.ok and self._error is None:
-            error = CONNECTION_LOST
+        opening = self._encode(self._compose(event))
+        error = failure_of(event) if self._error is None else event.error
         if error is not None:
             return opening + encode_error(error)
         if not event.ok:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST
+from abridge.apis.errors import failure_of
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import Block, beside_text
@@ -760,7 +760,7 @@ class MessagesWriter:
         return encode_event("message_delta", told)
 
     def _show_end(self, event: ResponseEnded) -> bytes:
-        error = event.error if event.ok else event.error or CONNECTION_LOST
+        error = failure_of(event)
         if error is None:
             return event.frame or b""
         self._has_failed = True
