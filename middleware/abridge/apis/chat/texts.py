@@ -34,7 +34,7 @@ from abridge.stages.hidden_thinking import (
     ThinkingFilter,
     visible_text,
 )
-from abridge.stages.tags import TagPiece, TagSplitter, join_alike, may_have_tags
+from abridge.stages.tags import Kind, TagPiece, TagSplitter, join_alike, may_have_tags
 from abridge.stages.thinking import MAX_HELD, Accepts, Splitter, accept_any
 
 BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
@@ -82,7 +82,7 @@ class ChoiceTexts:
         self._others: dict[_Place, ThinkingFilter] = {}  # of texts in which thinking has no place
         self._held: list[Json] = []  # choices
         self._has_field = display.hides_raw and display.drops_inline
-        self._is_cut = False  # the answer breaks off
+
         self.dropped = 0  # texts of thinking that repeat the reasoning, or stand where none may
         self._logprobs = ShownLogprobs()
 
@@ -108,8 +108,7 @@ class ChoiceTexts:
         if not self._hides_raw and self._content.passes(""):
             return [choice]
         finish = choice.get("finish_reason")
-        self._is_cut = finish in BROKEN_REASONS
-        choices = self._split(choice, is_last=bool(finish))
+        choices = self._split(choice, _ending(finish) if finish else None)
         if self._hides_raw and (choice.get("logprobs") or self._logprobs.waiting):
             return self._with_logprobs(choices, choice)
         return choices
@@ -117,9 +116,8 @@ class ChoiceTexts:
     def split_message(self, message: Json, finish: Any = "stop") -> Json:
         """Return a whole message without thinking in its texts, which is in the field of
         reasoning; `finish` is why its choice finished."""
-        self._is_cut = finish in BROKEN_REASONS
         choice = {"delta": message, "finish_reason": "stop"}
-        *before, left = map(get_delta, self._split(choice, is_last=True))
+        *before, left = map(get_delta, self._split(choice, _ending(finish)))
         for name in (DEFAULT_FIELD, "content"):
             if texts := [delta[name] for delta in before if name in delta]:
                 left = {**left, name: "".join([*texts, string(left.get(name))])}
@@ -128,18 +126,19 @@ class ChoiceTexts:
     def flush(self, *, is_cut: bool) -> list[Json]:
         """Return choices with what is still held back; if the answer breaks off, that may be
         thinking."""
-        self._is_cut = is_cut
         end = self._wrap({})
-        return [choice for choice in self._split(end, is_last=True) if choice is not end]
+        split = self._split(end, "raw" if is_cut else "text")
+        return [choice for choice in split if choice is not end]
 
-    def _split(self, choice: Json, *, is_last: bool) -> list[Json]:
-        """Split a choice, which may be changed where it was rebuilt."""
+    def _split(self, choice: Json, ending: Kind | None) -> list[Json]:
+        """Split a choice, which may be changed where it was rebuilt. With the last one, `ending` is
+        the kind of what is undecided."""
         delta = get_delta(choice)
         found, content = find_reasoning(delta), delta.get("content")
         if not isinstance(content, str | list | None):
             return [choice]  # of unknown meaning
-        parts = self._split_content(delta, found, is_last=is_last)
-        changed = self._hides_raw and self._split_others(delta, is_last=is_last)
+        parts = self._split_content(delta, found, ending)
+        changed = self._hides_raw and self._split_others(delta, ending)
         if not (self._hides_raw or parts) and self._content.has_held_text:
             if found is not None:
                 return _list_rest(choice, None) if content else [choice]
@@ -175,7 +174,7 @@ class ChoiceTexts:
     # The content
 
     def _split_content(
-        self, delta: Json, found: FoundReasoning | None, *, is_last: bool
+        self, delta: Json, found: FoundReasoning | None, ending: Kind | None
     ) -> list[Json]:
         """Split the content of a delta into deltas with either thinking or content. Before other
         reasoning and calls, release what was held back of it."""
@@ -184,13 +183,13 @@ class ChoiceTexts:
         if found is not None and (found.text.strip() if self._hides_raw else found.text):
             self._has_field, released = True, self._content.note_reasoning()
         interrupted = any(map(delta.get, _INTERRUPTING_FIELDS))
-        ends = is_last or interrupted or len(self._held) >= MAX_HELD
+        ends = bool(ending) or interrupted or len(self._held) >= MAX_HELD
         pieces: Sequence[tuple[str, Any]]
         if isinstance(content, list):
-            pieces = self._split_list(content, released, is_last=is_last, ends=ends)
+            pieces = self._split_list(content, released, ending, ends=ends)
         elif content or released or not self._content.passes(""):
             released += self._content.feed(string(content))
-            pieces = join_alike(released + (self._release(is_last=is_last) if ends else []))
+            pieces = join_alike(released + (self._release(ending) if ends else []))
         else:
             return []
         if not (self._hides_raw and self._has_field):
@@ -199,17 +198,17 @@ class ChoiceTexts:
         return [{"content": text} for kind, text in pieces if kind == "text"]
 
     def _split_list(
-        self, content: list[Any], released: list[TagPiece], *, is_last: bool, ends: bool
+        self, content: list[Any], released: list[TagPiece], ending: Kind | None, *, ends: bool
     ) -> list[tuple[str, Any]]:
         """Split a list content. What is held back of it goes out after its parts, unless no more
         can come, so that all is told in its place."""
         held = [{"type": "text", "text": text}] if (text := visible_text(released)) else []
-        if is_last and not self._content.has_held_text:
-            pieces = [*self._content.feed(read_answer_text(content)), *self._end(self._content)]
+        if ending and not self._content.has_held_text:
+            pieces = [*self._content.feed(read_answer_text(content)), *self._content.end(ending)]
             raw, rest = place_pieces(content, pieces)
         else:
             raw, rest = self._split_parts(content)
-            more, text = _join_pieces(self._release(is_last=is_last) if ends else [])
+            more, text = _join_pieces(self._release(ending) if ends else [])
             raw, rest = raw + more, rest + ([{"type": "text", "text": text}] if text else [])
         return [piece for piece in (("raw", raw), ("text", [*held, *rest])) if piece[1]]
 
@@ -225,21 +224,23 @@ class ChoiceTexts:
                 rest.append({**part, "text": text})
         return raw, rest
 
-    def _release(self, *, is_last: bool) -> list[TagPiece]:
-        return self._end(self._content) if is_last else self._content.interrupt()
+    def _release(self, ending: Kind | None) -> list[TagPiece]:
+        return self._content.end(ending) if ending else self._content.interrupt()
 
     # Other texts
 
-    def _split_others(self, delta: Json, *, is_last: bool) -> bool:
+    def _split_others(self, delta: Json, ending: Kind | None) -> bool:
         """Take thinking out of the texts in which it has no place; return whether any is another
         one then. With the last comes what was held back of each."""
         changed, texts = False, _list_others(delta)
         for place, holder, key in texts:
             if (shown := self._show(place, holder[key])) != holder[key]:
                 holder[key], changed = shown, True
+        if ending is None:
+            return changed
         places = {place: (holder, key) for place, holder, key in texts}
-        for place, found in self._others.items() if is_last else ():
-            if held := self._visible(found, self._end(found)):
+        for place, found in self._others.items():
+            if held := self._visible(found, found.end(ending)):
                 holder, key = places.get(place) or _add_text(delta, place)
                 holder[key], changed = holder[key] + held, True
         return changed
@@ -259,8 +260,10 @@ class ChoiceTexts:
         self.dropped, found.blocks = self.dropped + found.blocks, 0
         return visible_text(pieces)
 
-    def _end(self, splitter: Splitter) -> list[TagPiece]:
-        return splitter.end("raw" if self._is_cut else "text")
+
+def _ending(finish: Any) -> Kind:
+    """Return the kind of what is undecided in the texts of a choice that finishes so."""
+    return "raw" if finish in BROKEN_REASONS else "text"
 
 
 def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
