@@ -15,7 +15,7 @@ from abridge.apis.params import invalid_value_error, read_string, require_object
 from abridge.apis.protocols import RequestEcho
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
-from abridge.core.usage import Tokens
+from abridge.core.usage import NO_TOKENS, Tokens
 from abridge.errors import RequestError
 
 COMPACTION = "compaction"
@@ -118,7 +118,7 @@ def _write_whole(answer: CompactedAnswer, _echo: RequestEcho) -> Json:
 
 def _write_usage(tokens: Tokens | None) -> Json:
     """Write the usage: what the summary took is an iteration, and no answer took anything."""
-    spent = tokens or Tokens()
+    spent = tokens or NO_TOKENS
     cached, written = spent.cached or 0, spent.cache_written or 0
     iteration = {
         "type": COMPACTION,

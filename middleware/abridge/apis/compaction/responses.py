@@ -34,7 +34,7 @@ from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
 from abridge.core.events import ResponseEnded
 from abridge.core.model_request import INSTRUCTION_ROLES
-from abridge.core.usage import Tokens
+from abridge.core.usage import NO_TOKENS, Tokens
 from abridge.errors import RequestError
 
 COMPACTION, TRIGGER = "compaction", "compaction_trigger"
@@ -225,7 +225,7 @@ def compaction_item(blob: str) -> Json:
 
 
 def write_usage(tokens: Tokens | None) -> Json:
-    return RESPONSES_USAGE.write((tokens or Tokens()).with_total()) or {}
+    return RESPONSES_USAGE.write((tokens or NO_TOKENS).with_total()) or {}
 
 
 def _write_whole(answer: CompactedAnswer, echo: RequestEcho) -> Json:

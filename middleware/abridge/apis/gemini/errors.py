@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.json import string
+from abridge.apis.json import first_string, string
 from abridge.core.conversation import Json
 
 ErrorCodes: TypeAlias = Mapping[str, tuple[str, str | None]]
@@ -34,6 +34,6 @@ def read_error(body: Json, codes: ErrorCodes = ERROR_STATUSES) -> ApiError | Non
     error = body.get("error")
     if not isinstance(error, dict):
         return None
-    code = (string(error.get("status")) or string(error.get("code"))).rpartition("/")[2].lower()
+    code = first_string(error, "status", "code").rpartition("/")[2].lower()
     kind, known = codes.get(code, ("server_error", code or None))
     return ApiError(string(error.get("message")), kind, code=known)

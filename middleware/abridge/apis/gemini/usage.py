@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
-from abridge.core.usage import Tokens
+from abridge.core.usage import NO_TOKENS, Tokens
 
 
 class GoogleUsage(NamedTuple):
@@ -36,7 +36,7 @@ class GoogleUsage(NamedTuple):
             thoughts,
             figures.get(self.cached),
         )
-        return None if tokens == Tokens() else tokens
+        return None if tokens == NO_TOKENS else tokens
 
 
 GEMINI_USAGE = GoogleUsage(

@@ -68,7 +68,7 @@ from abridge.core.events import (
     ResponseStarted,
     UsageReported,
 )
-from abridge.core.usage import Tokens
+from abridge.core.usage import NO_TOKENS
 
 REQUIRED_FIELDS: Json = {
     "type": "message",
@@ -415,7 +415,7 @@ class MessagesReader:
         """Report the usage so far in the frame of an event, if there is one."""
         if not (event and self._carries_frames):
             return []
-        usage = read_usage(self._usage) or Tokens()
+        usage = read_usage(self._usage) or NO_TOKENS
         return [UsageReported(None, self._state.frame_of(event), usage)]
 
     def _on_message_stop(self, event: Json) -> list[Event]:

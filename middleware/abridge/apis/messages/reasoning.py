@@ -9,6 +9,7 @@ from abridge.apis.api import ReasoningWish
 from abridge.apis.effort import LEAST_BUDGET
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
+from abridge.apis.messages.tools import forces_tool
 from abridge.apis.params import (
     NO_THINKING,
     THINKING_ALWAYS_ON,
@@ -249,7 +250,7 @@ def _shown(thinking: Any, capabilities: ModelCapabilities) -> Json | None:
 
 def _config_for(body: Json, capabilities: ModelCapabilities) -> Json | None:
     """Return the config for a body without one; None where thinking would not fit."""
-    forced = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
+    forced = forces_tool(as_object(body.get("tool_choice")))
     messages, max_tokens = objects(body.get("messages")), body.get("max_tokens")
     begun = bool(messages) and messages[-1].get("role") == "assistant"
     late = capabilities.thinking == "budget" and began_without_thinking(messages)

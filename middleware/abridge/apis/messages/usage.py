@@ -8,7 +8,7 @@ from typing import Any
 from abridge.apis.json import as_object
 from abridge.apis.usage import SHARE_FIELD, as_count
 from abridge.core.conversation import Json
-from abridge.core.usage import SummaryShare, Tokens
+from abridge.core.usage import NO_TOKENS, SummaryShare, Tokens
 
 NO_USAGE: Json = {"input_tokens": 0, "output_tokens": 0}
 """The figures that clients require, where none is known."""
@@ -30,7 +30,7 @@ def read_usage(usage: Json) -> Tokens | None:
     total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
     thinking_tokens = as_count(as_object(usage.get(OUTPUT_DETAILS)).get("thinking_tokens"))
     tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
-    return None if tokens == Tokens() else tokens
+    return None if tokens == NO_TOKENS else tokens
 
 
 def merge_usage(usage: Json, reported: Any) -> Json:
