@@ -60,11 +60,13 @@ EMPTY_CONTENT: Mapping[str, Json] = {
 HOSTED_CALL_TYPES = ("server_tool_use", "mcp_tool_use")
 """Types of blocks with calls that Anthropic runs itself."""
 
-TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
-"""The fields of deltas that hold text, by type."""
-
-TEXT_DELTAS = (*TEXT_FIELDS, "signature_delta", "input_json_delta")
-"""Types of deltas whose text the blocks read."""
+DELTA_FIELDS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""The field that holds the text, by the type of delta."""
 
 DELTA_BLOCK_TYPES = {
     "thinking_delta": "thinking",
@@ -194,7 +196,7 @@ class Block(Part):
 
     def _hides(self, event: Json) -> bool:
         """Return whether a delta that says nothing here may hold thinking."""
-        return self._state.display.hides_raw and event["delta"].get("type") in TEXT_DELTAS
+        return self._state.display.hides_raw and string(event["delta"].get("type")) in DELTA_FIELDS
 
     @property
     def _is_untranslated(self) -> bool:
@@ -232,16 +234,12 @@ class Block(Part):
         return [] if rest is None else [Passthrough(LANE, rest, part=self)]
 
 
-_TEXTS = frozenset({*TEXT_FIELDS.values(), "signature"})
-
-_DELTA_FIELDS = {"type", "partial_json", *_TEXTS}
-
-_EVENT_FIELDS = {"type", "index", "delta"}
+_EVENT_FIELDS, _BARE_FIELDS = {"type", "index", "delta"}, {"type", *DELTA_FIELDS.values()}
 
 
 def is_bare(event: Json) -> bool:
     """Return whether an event with a delta says nothing but its texts."""
-    return event.keys() <= _EVENT_FIELDS and event["delta"].keys() <= _DELTA_FIELDS
+    return event.keys() <= _EVENT_FIELDS and event["delta"].keys() <= _BARE_FIELDS
 
 
 def beside_text(event: Json, frame: bytes) -> bytes | None:
@@ -249,7 +247,7 @@ def beside_text(event: Json, frame: bytes) -> bytes | None:
     if is_bare(event):
         return None
     exact = parse_frame(frame)
-    empty = dict.fromkeys(exact["delta"].keys() & _TEXTS, "")
+    empty = dict.fromkeys(exact["delta"].keys() & {"text", "thinking", "signature"}, "")
     return encode_event("content_block_delta", {**exact, "delta": {**exact["delta"], **empty}})
 
 
@@ -533,7 +531,7 @@ def is_of_other_type(delta: Json, block: Block) -> bool:
     """Return whether a delta holds text that is none of its block's: that is of another type, and
     of texts as well, or is over."""
     kind = string(delta.get("type"))
-    if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
+    if kind not in ("text_delta", "thinking_delta") or not delta.get(DELTA_FIELDS[kind]):
         return False
     is_over = block.is_stopped or block.is_closed or block.type in DELTA_BLOCK_TYPES.values()
     return is_over and block.type != DELTA_BLOCK_TYPES[kind]

@@ -21,7 +21,7 @@ from abridge.apis.display import Display
 from abridge.apis.errors import failure_of
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
-from abridge.apis.messages.blocks import Block, beside_text
+from abridge.apis.messages.blocks import DELTA_FIELDS, Block, beside_text
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.history import MARK
 from abridge.apis.messages.reader import complete_start
@@ -66,14 +66,6 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.sealing import Sealing
-
-DELTA_FIELDS = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-}
-"""The field that holds the text, by the type of delta."""
 
 THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}
 
@@ -672,8 +664,6 @@ def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
             yield {"type": "redacted_thinking", "data": piece.state}
 
 
-PING = encode_event("ping", {})
-
 STOP_REASONS: Mapping[FinishReason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
@@ -715,7 +705,7 @@ class MessagesWriter:
         return encode(self._content.write(event))
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
-        return encode_event("ping", beside) if beside else PING
+        return encode_event("ping", beside or {})
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream, but for a frame around its content."""
@@ -810,7 +800,7 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         return b"" if frame is None else frame.write(text)
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
-        return encode_event("ping", beside) if beside else PING
+        return encode_event("ping", beside or {})
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
