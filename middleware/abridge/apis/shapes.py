@@ -393,9 +393,9 @@ _cited = partial(
     addresses="url",
 )
 
-_CITATION_KINDS = "url_citation file_citation container_file_citation file_path"
+CITATION_TYPES = ("url_citation", "file_citation", "container_file_citation", "file_path")
 
-ANNOTATION = by_type(under(_CITATION_KINDS, _cited(under(_CITATION_KINDS, _cited()))))
+ANNOTATION = by_type(dict.fromkeys(CITATION_TYPES, _cited(dict.fromkeys(CITATION_TYPES, _cited()))))
 """A source of a text, written flat, or nested under its type."""
 
 _FILTER_RESULT = fields(

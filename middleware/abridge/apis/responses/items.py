@@ -151,8 +151,8 @@ CONTENT_KINDS: Mapping[str, tuple[ContentKind, ...]] = {
 CALL_TYPES = ("function_call", "custom_tool_call")
 """Types of calls that the client answers."""
 
-TEXT_TYPE_ALIASES = ("text", "")
-"""Types that some servers give to parts of output text."""
+TEXT_TYPES = (TEXT.name, "text", "")
+"""Types of parts of output text: that of the API, and those that some servers give them."""
 
 TEXT_DELTA = TEXT.delta_type
 
@@ -286,8 +286,8 @@ def _kind_of_part(part: object, kinds: tuple[ContentKind, ...]) -> ContentKind |
     """Return which of these kinds a part is of. There is only one where parts are reasoning."""
     part_type = string(part.get("type")) if isinstance(part, dict) else None
     for kind in kinds if part_type is not None else ():
-        is_alias = kind is TEXT and part_type in TEXT_TYPE_ALIASES
-        if kind.is_part and (is_alias or kind in (REASONING, SUMMARY) or part_type == kind.name):
+        is_text = kind is TEXT and part_type in TEXT_TYPES
+        if kind.is_part and (is_text or kind in (REASONING, SUMMARY) or part_type == kind.name):
             return kind
     return None
 

@@ -75,7 +75,7 @@ from abridge.apis.responses.items import (
     SUMMARY_STAGES,
     TEXT,
     TEXT_DELTA,
-    TEXT_TYPE_ALIASES,
+    TEXT_TYPES,
     OutputEntry,
     OutputItem,
     OutputItems,
@@ -102,7 +102,7 @@ from abridge.apis.responses.reasoning import (
 )
 from abridge.apis.responses.shapes import ResponsesRebuilder
 from abridge.apis.responses.texts import ShownItems, begins_with_thinking, expects_thinking
-from abridge.apis.shapes import DropCount, is_withheld
+from abridge.apis.shapes import CITATION_TYPES, DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json, RecordedTurn
@@ -1110,10 +1110,6 @@ def _read_json(text: str) -> Any:
 
 # Sources
 
-_CITING_TYPES = ("url_citation", "file_citation", "container_file_citation", "file_path")
-
-_TEXT_TYPES = (TEXT.name, *TEXT_TYPE_ALIASES)
-
 
 class MessageCitations:
     """Read what the messages of one response cite in the annotations of their texts, each at its
@@ -1141,7 +1137,7 @@ class MessageCitations:
         before = self._text_length if number == self._messages_read else -1
         citations, length = list[CitationDelta](), 0
         for index, part in enumerate(objects(message.get("content"))):
-            if string(part.get("type")) not in _TEXT_TYPES:
+            if string(part.get("type")) not in TEXT_TYPES:
                 continue
             text = string(part.get("text"))
             streamed = self._streamed.pop((number, index), [])
@@ -1158,7 +1154,7 @@ def _read_annotation(
 ) -> CitationDelta:
     """Read a source of a message. `place` says where its text begins in the answer, and how long it
     is."""
-    is_known = string(annotation.get("type")) in _CITING_TYPES
+    is_known = string(annotation.get("type")) in CITATION_TYPES
     url, file_id = string(annotation.get("url")), string(annotation.get("file_id"))
     return CitationDelta(
         LANE,

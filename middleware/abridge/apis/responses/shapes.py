@@ -26,6 +26,7 @@ from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
     ITEM_ADDED,
     ITEM_DONE,
+    TEXT_TYPES,
     Addresses,
     upstream_id,
 )
@@ -94,10 +95,9 @@ OUTPUT_TEXT = with_logprobs(
 )
 
 OUTPUT_PARTS: Mapping[str, Shape] = {
-    **dict.fromkeys(("output_text", "text", ""), unless_marked(OUTPUT_TEXT)),
+    **dict.fromkeys(TEXT_TYPES, unless_marked(OUTPUT_TEXT)),
     "refusal": fields(names="type", refusal=streamed_text),
 }
-"""Some servers name no type, or another one: `items.TEXT_TYPE_ALIASES`."""
 
 _REASONING_PART = fields(names="type", text=streamed_text)
 
