@@ -270,8 +270,9 @@ class TestFailure:
         assert turn.answer.text == ANSWER
 
     @pytest.mark.parametrize("named", [{"type": "error"}, {}], ids=["typed", "untyped"])
-    def test_an_error_event(self, named: dict[str, str]) -> None:
-        error = {**named, "error": {"message": "It broke."}}
+    @pytest.mark.parametrize("said", [{"message": "It broke."}, "It broke."])
+    def test_an_error_event(self, named: dict[str, str], said: object) -> None:
+        error = {**named, "error": said}
         turn = translated([*responses_stream([])[:1], frame(error)])
         assert turn.error is not None
         assert turn.error.message == "It broke."

@@ -210,7 +210,6 @@ class MessageContent:
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
-
         self._cited_files: dict[str, int] = {}  # their numbers
 
     # Texts that go on

@@ -30,6 +30,7 @@ from abridge.apis.errors import (
     CONNECTION_LOST,
     TEXT_CHANGED,
     UNREADABLE,
+    read_detail,
     with_error_type,
     without_message,
 )
@@ -369,11 +370,10 @@ class ResponsesReader:
         return without_message(error) if error and self._hides_raw else error
 
     def _on_error(self, event: Json) -> list[Event]:
-        error, frame = event.get("error"), self._state.frame_of(event)
-        message = string((error if isinstance(error, dict) else event).get("message"))
+        frame = self._state.frame_of(event)
         if self._error is not None:  # it is reported once
             return [Passthrough(None, frame)]
-        self._error = ErrorDetail("upstream_error", message)
+        self._error = read_detail(event if event.get("error") else {"error": event})
         return [ErrorReported(None, frame, self._error)]
 
     def _on_end(self, event: Json) -> list[Event]:

@@ -539,7 +539,6 @@ class WrittenOutput:
         self._open_item: WrittenItem | None = None
         self._text_end = 0  # characters of the answer's text in messages that are done
         self.status: ItemStatus = "completed"  # of the items that end now
-
         limit = display.attribution_limit
         self._attributor = None if limit is None else ItemAttributor(limit)
 
