@@ -64,6 +64,11 @@ UPDATE = {"type": "configuration_update"}
             {"input": ["x", {**UPDATE, "reasoning": {"effort": "medium"}}, {**UPDATE}]},
             ("medium", None),
         ),
+        (
+            {"messages": ["x", {"role": "system", "output_config": {"effort": "max"}}, {}]},
+            {"messages": ["x", {"role": "system", "output_config": {"effort": "medium"}}, {}]},
+            ("medium", None),
+        ),
     ],
 )
 def test_what_is_above_is_lowered_in_every_spelling(

@@ -191,6 +191,8 @@ def test_no_field_is_lost_without_a_word(api: str, upstream: str) -> None:
 
 Fate = Literal["sent", "left out", "refused"]
 
+REMINDER = {"role": "system", "content": "Be brief."}
+
 MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
     "a speaker's name": (
         "chat",
@@ -251,6 +253,31 @@ MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
         "responses",
         {"input": [HELLO, {"type": "configuration_update", "reasoning": {"effort": "high"}}]},
         {"chat": "sent", "messages": "sent", "gemini": "sent", "interactions": "sent"},
+    ),
+    "the effort of one turn": (
+        "messages",
+        {"messages": [HELLO, {"role": "system", "output_config": {"effort": "low"}}]},
+        {
+            "chat": "left out",
+            "responses": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
+    ),
+    "that an instruction is for one turn": (
+        "messages",
+        {"messages": [HELLO, {**REMINDER, "clear_at": "next_user_message"}, HELLO]},
+        {
+            "chat": "left out",
+            "responses": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
+    ),
+    "that an instruction stays": (
+        "messages",
+        {"messages": [HELLO, {**REMINDER, "output_config": {}, "clear_at": "never"}, HELLO]},
+        {"chat": "sent", "responses": "sent", "gemini": "sent", "interactions": "sent"},
     ),
     "a search beside functions": (
         "responses",

@@ -184,6 +184,8 @@ CONFIGURATION_UPDATE = "configuration_update"
 
 
 def _iter_updates(body: Json) -> Iterator[Json]:
-    """Return the items that change the effort in the course of a conversation."""
-    items = objects(body.get("input"))
-    return (item for item in items if item.get("type") == CONFIGURATION_UPDATE)
+    """Yield what changes the effort in the course of a conversation: items, or of Anthropic's
+    Messages the instructions for a turn."""
+    items, messages = objects(body.get("input")), objects(body.get("messages"))
+    yield from (item for item in items if item.get("type") == CONFIGURATION_UPDATE)
+    yield from (message for message in messages if "output_config" in message)

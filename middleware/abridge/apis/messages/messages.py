@@ -81,6 +81,9 @@ DISPENSABLE_TYPES = frozenset(
 """Types of blocks about what Anthropic did itself, which a model can do without in its next
 answer."""
 
+OWN_FIELDS = ("output_config", "clear_at")
+"""What Anthropic alone can be told of one turn (anthropic-sdk-python, `BetaSystemMessageParam`)."""
+
 _INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -100,6 +103,8 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
         if role not in ROLES:
             raise invalid_value_error(message.get("role"), f"{param}.role")
         parts = read_blocks(message.get("content"), f"{param}.content", names)
+        own = (key for key in OWN_FIELDS if message.get(key) not in (None, {}, "never"))
+        parts += [UnknownPart({}, f"{param}.{key}", essential=False) for key in own]
         if role == "assistant":
             yield Message("assistant", joined_text(parts), param=param)
             continue
