@@ -279,6 +279,16 @@ MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
         {"messages": [HELLO, {**REMINDER, "output_config": {}, "clear_at": "never"}, HELLO]},
         {"chat": "sent", "responses": "sent", "gemini": "sent", "interactions": "sent"},
     ),
+    "moderation by Chat Completions": (  # its results have a form of their own
+        "chat",
+        {"moderation": {"model": "omni-moderation-latest"}},
+        {"responses": "refused", "messages": "refused", "gemini": "refused"},
+    ),
+    "moderation by Responses": (
+        "responses",
+        {"moderation": {"model": "omni-moderation-latest"}},
+        {"chat": "refused", "messages": "refused", "gemini": "refused"},
+    ),
     "a search beside functions": (
         "responses",
         {"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]},

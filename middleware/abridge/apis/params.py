@@ -175,7 +175,7 @@ PARAMS: Mapping[str, Param] = {
     "speed": Param(no_effect=("standard",)),
     **dict.fromkeys(
         (
-            *("moderation", "audio", "web_search_options"),
+            *("moderation", "chat_moderation", "audio", "web_search_options"),
             *("previous_response_id", "conversation", "prompt"),
             *("container", "thread"),
             "compaction",  # it asks for a summary, not for an answer

@@ -116,7 +116,6 @@ OPENAI_ONLY_PARAMS: Mapping[ApiName, frozenset[str]] = MappingProxyType(
                 "prompt_cache_key",
                 "prompt_cache_retention",
                 "prompt_cache_options",
-                "moderation",
             }
         )
     }

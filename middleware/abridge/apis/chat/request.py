@@ -35,13 +35,14 @@ from abridge.providers.profile import Profile
 
 PARAM_FIELDS: Mapping[str, str] = {
     "max_tokens": "max_completion_tokens",
+    "chat_moderation": "moderation",  # its results have another form than those of Responses
     **unchanged(
         *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
         *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
         *("verbosity", "parallel_tool_calls", "service_tier", "user"),
         *("safety_identifier", "metadata", "prompt_cache_key"),
         *("prompt_cache_retention", "prompt_cache_options", "store"),
-        *("cache_control", "prediction", "moderation", "modalities", "audio"),
+        *("cache_control", "prediction", "modalities", "audio"),
         *("web_search_options", "functions", "function_call"),
     ),
 }
