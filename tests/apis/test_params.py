@@ -54,6 +54,13 @@ def test_parameters_with_the_same_name_on_both_apis(key: str, value: Any) -> Non
     assert (request_fields.body[key], request_fields.unsupported) == (value, [])
 
 
+@pytest.mark.parametrize(("stop", "read"), [("END", ["END"]), (["END"], ["END"]), ("", None)])
+def test_one_stop_sequence_is_a_list_of_one_and_an_empty_one_none(stop: Any, read: Any) -> None:
+    question = chat_request(stop=stop)
+    assert question.params.get("stop") == read
+    assert to_messages(question).body.get("stop_sequences") == read
+
+
 @pytest.mark.parametrize(("key", "value"), OPENAI.items())
 def test_parameters_of_openai_alone_are_not_sent_to_other_providers(key: str, value: Any) -> None:
     question = responses_request(**{key: value})

@@ -134,7 +134,7 @@ class Param:
     no_effect: tuple[Any, ...] = ()
     """Values that have no effect, so that nothing is lost without them."""
     types: tuple[type, ...] = ()  # types of its value; empty if no API here looks at it
-    may_be_list: bool = False  # its value may be a list of such values
+    may_be_list: bool = False  # its value may be a list of such values, and is one once it is read
     minimum: int | None = None  # the lowest value
 
 
@@ -142,7 +142,7 @@ _NUMBER, _FLAG = (int, float), (bool,)
 
 PARAMS: Mapping[str, Param] = {
     "max_tokens": Param(essential=True, types=(int,), minimum=1),
-    "stop": Param(essential=True, no_effect=([],), types=(str,), may_be_list=True),
+    "stop": Param(essential=True, no_effect=([], ""), types=(str,), may_be_list=True),
     "n": Param(essential=True, no_effect=(1,)),
     "logit_bias": Param(essential=True, no_effect=({},)),
     "logprobs": Param(essential=True, no_effect=(False,), types=_FLAG),
@@ -221,7 +221,8 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
         value = nested_value(body, key)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
             check_value(value, PARAMS[name], key)
-            request.params[name] = value
+            is_bare = PARAMS[name].may_be_list and not isinstance(value, list)
+            request.params[name] = [value] if is_bare else value
             request.param_names[name] = key
 
 

@@ -421,7 +421,7 @@ class TestParams:
             "seed": 7,
             "presence_penalty": 0.1,
             "frequency_penalty": 0.2,
-            "stop": "END",
+            "stop": ["END"],
         }
         assert config(model=OLD, params=params) == {
             "maxOutputTokens": 100,

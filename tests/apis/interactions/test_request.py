@@ -371,7 +371,7 @@ class TestTools:
 
 class TestParams:
     def test_sampling_and_limits(self) -> None:
-        given = {"max_tokens": 100, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": "END"}
+        given = {"max_tokens": 100, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"]}
         assert config(model=OLD, params=given) == {
             "max_output_tokens": 100,
             "temperature": 0.5,

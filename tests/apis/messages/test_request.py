@@ -664,7 +664,7 @@ class TestTheRest:
         assert written_body["metadata"] == {"user_id": "u1"}
         assert written_body["service_tier"] == "standard_only"
         assert written_body["stream"] is True
-        values = {"stop": "END", "user": "u1", "safety_identifier": "s1"}
+        values = {"stop": ["END"], "user": "u1", "safety_identifier": "s1"}
         assert body(params=values)["stop_sequences"] == ["END"]
         assert body(params=values)["metadata"] == {"user_id": "s1"}
 

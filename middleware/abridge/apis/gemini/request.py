@@ -61,8 +61,6 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     thinking = own or write_thinking(request, capabilities, translated)
     config: Json = _write_format(request.output_format)
     write_params(request, PARAM_FIELDS, config, translated)
-    if isinstance(stop := config.get("stopSequences"), str):
-        config["stopSequences"] = [stop]
     config["thinkingConfig"] = thinking
     body = {
         "systemInstruction": builder.system_instruction,

@@ -45,8 +45,6 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     own = {} if request.effort else _own_thinking(request.extra)
     config = own or write_thinking(request, capabilities, translated)
     write_params(request, PARAM_FIELDS, config, translated)
-    if isinstance(stop := config.get("stop_sequences"), str):
-        config["stop_sequences"] = [stop]
     if choice is not None:
         config["tool_choice"] = choice
     body = {

@@ -279,8 +279,7 @@ def write_sampling(
 
 
 def _write_stops(request: ModelRequest, translated: TranslatedRequest) -> list[str]:
-    requested = request.params.get("stop") or []
-    stops = [requested] if isinstance(requested, str) else list(requested)
+    stops = request.params.get("stop", [])
     valid = [stop for stop in stops if stop.strip()]
     if len(valid) < len(stops):
         translated.leave_out(request.param("stop"), BLANK_STOP, essential=True)
