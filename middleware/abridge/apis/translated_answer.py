@@ -22,6 +22,7 @@ from abridge.core.events import (
     ReasoningStarted,
     ResponseEnded,
     ResponseStarted,
+    TierReported,
     ToolCallDelta,
     UsageReported,
     text_size,
@@ -34,6 +35,10 @@ CHOICE = 0
 
 CUT_REASONS: tuple[FinishReason, ...] = ("length", "content_filter")
 """Why an answer finishes that is not whole."""
+
+NO_TIER = "auto"
+"""The service tier of an answer for which upstream names none. Not null, which Open Responses does
+not allow (openresponses, `ResponseResource`)."""
 
 WireEvents: TypeAlias = Iterable[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
@@ -79,6 +84,7 @@ class TranslatedAnswer(ABC):
         self._others: list[Event] = []  # of other choices, until it has
         self._finished = Finished(None, None, "stop")
         self._usage: Tokens | None = None
+        self._tier = NO_TIER
         self._error: ErrorDetail | None = None
         self._citations: list[CitationDelta] = []  # those that no text was open for
 
@@ -119,7 +125,7 @@ class TranslatedAnswer(ABC):
 
     def _translate(self, event: Event) -> WireEvents:
         said: list[tuple[str, Json]] = []
-        if not self._has_started:
+        if not (self._has_started or isinstance(event, TierReported)):
             self._has_started = True
             unknown = ResponseStarted(None, None, "", "", 0)
             said += self._start(event if isinstance(event, ResponseStarted) else unknown)
@@ -150,6 +156,8 @@ class TranslatedAnswer(ABC):
             case Finished():
                 self._finished = event
                 return self._finish(is_cut=event.reason in CUT_REASONS)
+            case TierReported():
+                self._tier = event.tier
             case UsageReported():
                 self._usage = event.usage
             case ErrorReported():

@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.apis.json import as_integer, as_object
+from abridge.apis.json import as_integer, as_object, string
 from abridge.core.conversation import Json
+from abridge.core.events import Event, TierReported
 from abridge.core.usage import SummaryShare, Tokens
 
 SHARE_FIELD = "reasoning_summary"
 
 STANDALONE_SHARE_FIELD = "reasoning_summary_usage"
+
+SERVICE_TIERS = {
+    **{name: name for name in ("default", "flex", "scale", "priority", "fast")},
+    **dict.fromkeys(("standard", "on_demand"), "default"),  # Anthropic's and Google's, Groq's
+}
+"""The names of service tiers in OpenAI's words (openai-openapi, `ServiceTier`). `auto` is none."""
 
 MAX_COUNT = 1 << 53
 """Beyond this a float, which metrics use, is no exact count, and nor is a JavaScript number."""
@@ -131,10 +138,17 @@ RESPONSES_USAGE = UsageFields(
     "input_tokens_details",
     ("cached_tokens", "cache_write_tokens"),
 )
+"""Messages has these names, too, for the figures that a share is added to."""
 
 
 def _reported(figures: Json) -> Json:
     return {name: count for name, count in figures.items() if count is not None}
+
+
+def report_tier(name: Any) -> list[Event]:
+    """Report the service tier that upstream names, if it names one."""
+    tier = SERVICE_TIERS.get(string(name).lower())
+    return [TierReported(None, None, tier)] if tier else []
 
 
 def as_count(value: Any) -> int | None:

@@ -24,6 +24,7 @@ summary's own events, and a Writer turns them into wire events again.
     ├── Beside             what else a frame says whose text a stage took
     ├── Passthrough        anything else, of a lane or of the whole response
     ├── UsageReported      upstream's usage, where it comes before the end
+    ├── TierReported       the service tier that upstream names
     ├── ErrorReported      an error within the stream; the end still follows
     ├── ResponseEnded      the end
     │                      and, made by the Sequencer:
@@ -307,6 +308,13 @@ class UsageReported(Event):
     usage: Tokens
     share: SummaryShare | None = None  # set by the Sequencer
     error: ErrorDetail | None = None  # set if a failed summary is to fail the response
+
+
+@dataclass(slots=True)
+class TierReported(Event):
+    """Only translating readers report it: before `ResponseStarted`, if it is known by then."""
+
+    tier: str  # as OpenAI names it
 
 
 @dataclass(slots=True)

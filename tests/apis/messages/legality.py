@@ -20,6 +20,7 @@ from abridge.core.events import (
     ReasoningStarted,
     ResponseEnded,
     ResponseStarted,
+    TierReported,
     ToolCallDelta,
 )
 
@@ -63,6 +64,8 @@ def check_events(events: Sequence[Event]) -> ReadAnswer:
         if isinstance(event, ResponseStarted):
             assert not begun
             begun = True
+            continue
+        if isinstance(event, TierReported):
             continue
         if isinstance(event, ResponseEnded | ErrorReported):
             _add_end(answer, event)

@@ -93,7 +93,7 @@ from abridge.apis.openai import error_in, mint_id
 from abridge.apis.params import read_extra
 from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount, is_withheld
-from abridge.apis.usage import CHAT_USAGE, as_count
+from abridge.apis.usage import CHAT_USAGE, as_count, report_tier
 from abridge.core.by_number import ByNumber
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -129,8 +129,8 @@ FIRST_CHOICE = 0
 
 REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
-LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
-"""Fields beside the choices that list sources."""
+FIELDS_BESIDE = frozenset({"citations", "search_results", "service_tier"})
+"""Fields beside the choices that are translated: lists of sources, and the tier."""
 
 FINISH_REASONS: Mapping[str, FinishReason] = {
     "length": "length",
@@ -175,6 +175,7 @@ class ChatReader:
         self._unfinished_usage: Any = None
         """That of a choice that had not finished. It is repeated at the end if none follows: SDKs
         keep what the last chunk has."""
+        self._tier: Any = None  # what the last chunk says of it
         self._started = False
         self._failed = False
         self._ended = False
@@ -309,7 +310,7 @@ class ChatReader:
         it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
-        is_known = self._started and (self._carries_frames or LISTS_OF_SOURCES.isdisjoint(chunk))
+        is_known = self._started and (self._carries_frames or FIELDS_BESIDE.isdisjoint(chunk))
         events = [] if is_known else self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
@@ -327,13 +328,17 @@ class ChatReader:
 
         Azure first sends filter results without choices, in a chunk whose id and model are empty.
         """
-        if not self._carries_frames and not LISTS_OF_SOURCES.isdisjoint(body):
+        events: list[Event] = []
+        if not (self._carries_frames or FIELDS_BESIDE.isdisjoint(body)):
             self._listed[:] = read_listed(body, FIRST_CHOICE) or self._listed
+            said, self._tier = self._tier, body.get("service_tier")
+            events += report_tier(self._tier) if self._tier != said else ()
         if self._started or not body.get("choices"):
-            return []
+            return events
         self._started = True
         id_, model = string(body.get("id")), string(body.get("model"))
-        return [ResponseStarted(None, None, id_, model, as_count(body.get("created")) or 0)]
+        started = ResponseStarted(None, None, id_, model, as_count(body.get("created")) or 0)
+        return [*events, started]
 
     def _read_error(self, chunk: Json) -> list[Event]:
         """Read an error. It is reported once; another only passes."""

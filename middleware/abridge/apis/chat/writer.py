@@ -81,6 +81,7 @@ from abridge.core.events import (
     ResponseEnded,
     ResponseStarted,
     SummaryTextDelta,
+    TierReported,
     ToolCallDelta,
     TurnRecorded,
     UsageReported,
@@ -135,6 +136,7 @@ class ChatWriter:
         self._drops_reasoning = echo is None and not display.show_raw
         self._choices: dict[int | None, ChoiceWriter] = {}
         self._header: Json = {}  # the fields that every composed chunk repeats
+        self._tier: Json = {}  # that among them which names the service tier
         self._frames: dict[tuple[int, TextPlace], DeltaFrame] = {}
         self._frames_header: Json = {}
         self._sums: dict[int, _ChoiceSum] | None = None  # of a whole answer
@@ -247,6 +249,10 @@ class ChatWriter:
 
     def _compose(self, event: Event) -> list[Json]:
         """Compose the choices of chunks, one each."""
+        if isinstance(event, TierReported):
+            self._tier = {"service_tier": event.tier}
+            self._header = self._header and {**self._header, **self._tier}
+            return []
         announced = self._start(event)
         if isinstance(event, UsageReported):
             self._usage = event.usage
@@ -269,7 +275,7 @@ class ChatWriter:
             given, created = self._mint_id("chatcmpl-"), created or int(echo.now())
             model = model or string(echo.body.get("model"))
         header = {"id": given, "object": CHUNK_OBJECT}
-        self._header = {**header, "created": created, "model": model}
+        self._header = {**header, "created": created, "model": model, **self._tier}
         return [] if echo is None else self._announce(0)
 
     def _announce(self, lane: int) -> list[Json]:

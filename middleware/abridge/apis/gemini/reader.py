@@ -22,6 +22,7 @@ from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import AnswerParts, SentPart
 from abridge.apis.gemini.usage import GEMINI_USAGE, GoogleUsage
 from abridge.apis.json import as_object, begins_object, objects, parse_body, string
+from abridge.apis.usage import report_tier
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import LANE, ErrorDetail, Event, Finished, FinishReason, ResponseEnded
@@ -76,7 +77,8 @@ class GoogleReader(ABC):
         if error is not None:
             final = usage if self._is_over else None
             return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
-        return [*self._finish(), ResponseEnded(None, None, ok=True, usage=usage)]
+        last = [*report_tier(self._usage.get("serviceTier")), *self._finish()]
+        return [*last, ResponseEnded(None, None, ok=True, usage=usage)]
 
     @abstractmethod
     def _find_failure(self) -> ErrorDetail | None:

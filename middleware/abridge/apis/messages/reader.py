@@ -53,6 +53,7 @@ from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
 from abridge.apis.protocols import Continuation
 from abridge.apis.shapes import DropCount
+from abridge.apis.usage import report_tier
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -351,7 +352,8 @@ class MessagesReader:
         if complete != message:
             event = {"type": "message_start", "message": complete}
         frame = self._state.frame_of(event)
-        return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]
+        started = ResponseStarted(LANE if frame else None, frame, message_id, model, 0)
+        return [*report_tier(None if frame else self._usage.get("service_tier")), started]
 
     def _ensure_started(self) -> list[Event]:
         """Start the answer if upstream left out `message_start`."""

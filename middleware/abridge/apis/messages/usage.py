@@ -6,9 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from abridge.apis.json import as_object
-from abridge.apis.usage import SHARE_FIELD, as_count
+from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
-from abridge.core.usage import NO_TOKENS, SummaryShare, Tokens
+from abridge.core.usage import NO_TOKENS, Tokens
+
+TIERS: Json = {"default": {"service_tier": "standard"}, "priority": {"service_tier": "priority"}}
+"""What is written of OpenAI's service tiers, of which this API has only these."""
 
 NO_USAGE: Json = {"input_tokens": 0, "output_tokens": 0}
 """The figures that clients require, where none is known."""
@@ -69,17 +72,3 @@ def _output_with_thinking(tokens: Tokens) -> int:
     output, thinking = tokens.output or 0, tokens.reasoning or 0
     is_apart = tokens.total == (tokens.input or 0) + output + thinking
     return output + thinking if is_apart else output
-
-
-def add_share(usage: object, share: SummaryShare | None, *, merged: bool) -> Json:
-    """Return a usage object with the summarizer's share. With `merged` the figures grow by it."""
-    told = as_object(usage)
-    if share is None:
-        return told
-    spent = {"input_tokens": share.tokens.input, "output_tokens": share.tokens.output}
-    grown = {
-        name: figure + more
-        for name, more in spent.items()
-        if merged and more is not None and (figure := as_count(told.get(name))) is not None
-    }
-    return {**told, **grown, SHARE_FIELD: share.as_dict()}

@@ -32,11 +32,12 @@ from abridge.apis.messages.tools import (
     upstream_call_id,
     wrap_invalid,
 )
-from abridge.apis.messages.usage import add_share, merge_usage, write_usage
+from abridge.apis.messages.usage import TIERS, merge_usage, write_usage
 from abridge.apis.openai import CallIds, MintId, mint_id
 from abridge.apis.protocols import RequestEcho
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
+from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
@@ -718,9 +719,7 @@ class MessagesWriter:
         if given is None:
             return end.frame or b""
         message = {**given, "content": self._whole.message["content"]}
-        if end.share is not None:
-            usage, merged = message.get("usage"), self._display.merge_usage
-            message["usage"] = add_share(usage, end.share, merged=merged)
+        RESPONSES_USAGE.add_share(message, end.share, merged=self._display.merge_usage)
         is_same = message == given and end.error is None
         return end.frame or b"" if is_same else _encode_whole(message, end)
 
@@ -744,8 +743,8 @@ class MessagesWriter:
             return event.frame
         told = parse_frame(event.frame)
         usage = as_object(told.get("usage"))
-        usage = {**usage, **merge_usage(self._first_usage, usage)}
-        told["usage"] = add_share(usage, event.share, merged=self._display.merge_usage)
+        told["usage"] = {**usage, **merge_usage(self._first_usage, usage)}
+        RESPONSES_USAGE.add_share(told, event.share, merged=self._display.merge_usage)
         return encode_event("message_delta", told)
 
     def _show_end(self, event: ResponseEnded) -> bytes:
@@ -816,7 +815,7 @@ class TranslatedMessagesWriter(TranslatedAnswer):
     def _start(self, event: ResponseStarted) -> list[WireEvent]:
         model = event.model or string(self._echo.body.get("model"))
         message_id = self._mint_id("msg_")
-        message = complete_start({"id": message_id, "model": model})
+        message = complete_start({"id": message_id, "model": model, "usage": TIERS.get(self._tier)})
         if self._echo.foreign_reasoning:
             # anthropic-sdk-python, `BetaThinkingDroppedInputTransformation`
             message["input_transformations"] = [
@@ -836,13 +835,11 @@ class TranslatedMessagesWriter(TranslatedAnswer):
     def _build_delta(self, event: ResponseEnded) -> Json:
         tokens = event.usage or self._usage
         merged = self._merges_usage and tokens is not None and tokens.input is not None
-        return {
-            "delta": {
-                **self._build_stop(),
-                **self._other_fields("citations", self._blocks.write_citation),
-            },
-            "usage": add_share(write_usage(tokens), event.share, merged=merged),
-        }
+        cited = self._other_fields("citations", self._blocks.write_citation)
+        usage = {**write_usage(tokens), **TIERS.get(self._tier, {})}
+        delta = {"delta": {**self._build_stop(), **cited}, "usage": usage}
+        RESPONSES_USAGE.add_share(delta, event.share, merged=merged)
+        return delta
 
     def _build_stop(self) -> Json:
         """Tell why the answer stopped. A refusal is told here and in its text, and a stop sequence

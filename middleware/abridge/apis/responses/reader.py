@@ -104,7 +104,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.apis.responses.shapes import ResponsesRebuilder
 from abridge.apis.responses.texts import ShownItems, begins_with_thinking, expects_thinking
 from abridge.apis.shapes import CITATION_TYPES, DropCount, is_withheld
-from abridge.apis.usage import RESPONSES_USAGE, as_count
+from abridge.apis.usage import RESPONSES_USAGE, as_count, report_tier
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -401,7 +401,8 @@ class ResponsesReader:
     def _make_end(self, response: Json, frame: bytes | None, *, ok: bool) -> list[Event]:
         usage = RESPONSES_USAGE.read(response.get("usage"))
         end = ResponseEnded(None, frame, ok=ok, usage=usage)
-        return self._items.make_end(end, response, self._error)
+        tier = None if self._state.carries_frames else response.get("service_tier")
+        return [*report_tier(tier), *self._items.make_end(end, response, self._error)]
 
     def _read_rest(self, response: Json, output: list[OutputEntry]) -> list[Event]:
         """Emit what only the final response says."""

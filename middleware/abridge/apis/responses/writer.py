@@ -62,7 +62,7 @@ from abridge.apis.responses.tools import (
     write_call,
 )
 from abridge.apis.shapes import is_withheld
-from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
+from abridge.apis.translated_answer import NO_TIER, NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -119,14 +119,10 @@ MAX_BLOB_CHARS = 1 << 22
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 PARAM_DEFAULTS: Json = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
+    **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls")),
     "metadata": {},
     "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "safety_identifier": None,
+    **dict.fromkeys(("previous_response_id", "prompt_cache_key", "safety_identifier")),
     "temperature": 1.0,
     "tool_choice": "auto",
     "top_logprobs": 0,
@@ -137,9 +133,6 @@ PARAM_DEFAULTS: Json = {
 }
 """Values of the parameters that the request does not set. Which of them a response must have:
 openresponses, `ResponseResource`."""
-
-FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
-"""Fields that have the same value whatever the request says."""
 
 _Change: TypeAlias = Callable[["ResponsesWriter", Any, bytes], bytes]
 
@@ -416,6 +409,7 @@ class ResponsesWriter(TranslatedAnswer):
         body, display = self._echo.body, self._display
         return {
             **new_response(body, started.created or int(self._echo.now()), self._mint_id("resp_")),
+            "service_tier": self._tier,
             "store": self._echo.stored,
             "model": started.model or string(body.get("model")),
             "reasoning": {
@@ -438,7 +432,8 @@ class ResponsesWriter(TranslatedAnswer):
 
     def _build_final(self, event: ResponseEnded) -> Json:
         usage, merged = event.usage or self._usage, self._display.merge_usage
-        response = {**(self._response or {}), "output": self._output.items}
+        said = {"service_tier": self._tier, "output": self._output.items}
+        response = {**(self._response or {}), **said}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
         response |= self._other_fields("annotations", lambda cited: write_annotation(cited, 0, 0))
         if (error := self._failure(event)) is not None:
@@ -459,12 +454,11 @@ def new_response(body: Json, created: int, response_id: str) -> Json:
         "object": "response",
         "created_at": created,
         "status": "in_progress",
-        "completed_at": None,
-        "error": None,
-        "incomplete_details": None,
+        **dict.fromkeys(("completed_at", "error", "incomplete_details")),
         **PARAM_DEFAULTS,
         **requested,
-        **FIXED_FIELDS,
+        "background": False,
+        "service_tier": NO_TIER,
         "store": False,
         "model": string(body.get("model")),
         "output": [],
