@@ -80,6 +80,19 @@ def test_a_finish_that_is_an_error_is_a_failure() -> None:
     assert turn.error.message == "The provider broke."
 
 
+@pytest.mark.parametrize("reason", ["abort", "insufficient_system_resource"])
+def test_an_answer_that_broke_off_is_a_failure(reason: str) -> None:
+    for streamed in (True, False):
+        whole = completion({"role": "assistant", "content": "Y"})
+        whole["choices"][0]["finish_reason"] = reason
+        stream = b"".join([chunk({"content": "Y"}), chunk({}, finish=reason), DONE])
+        data = stream if streamed else json.dumps(whole).encode()
+        turn = turn_of(read_events("chat", data, streamed=streamed))
+        assert (turn.ok, turn.answer.text) == (False, "Y")
+        assert turn.error is not None
+        assert turn.error.message == f"The model's answer broke off: {reason}."
+
+
 def test_a_cut_is_a_failure() -> None:
     turn = translate(chunk({"reasoning": "Hm"}))
     assert turn.ok is False

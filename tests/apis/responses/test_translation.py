@@ -65,7 +65,7 @@ def test_a_response_starts_once() -> None:
         ("completed", None, 1, "tool_calls"),
         ("incomplete", "max_output_tokens", 1, "length"),
         ("incomplete", "content_filter", 0, "content_filter"),
-        ("incomplete", "steered", 0, "stop"),
+        ("incomplete", "steered", 0, "length"),
     ],
 )
 def test_the_finish_reason(status: str, reason: str | None, calls: int, stop: str) -> None:

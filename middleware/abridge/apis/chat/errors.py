@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from abridge.apis import sse
 from abridge.apis.errors import read_detail
 from abridge.apis.json import dumps, first_string, string
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
+
+BROKEN_REASONS = ("abort", "cancelled", "error", "insufficient_system_resource", "timeout")
+"""Why a choice finishes that broke off: OpenRouter's, vLLM's, SGLang's and DeepSeek's words."""
 
 
 def encode_error(error: ErrorDetail) -> bytes:
@@ -21,7 +26,10 @@ def encode_error_body(body: Json, facts: Json) -> bytes:
 
 def read_finish_error(choice: Json) -> ErrorDetail | None:
     """Read the error with which a choice finished; None if it did not finish with one."""
-    return read_detail(choice) if choice.get("finish_reason") == "error" else None
+    reason, error = choice.get("finish_reason"), read_detail(choice)
+    if reason not in BROKEN_REASONS:
+        return None
+    return replace(error, message=error.message or f"The model's answer broke off: {reason}.")
 
 
 def respell_error(answer: Json) -> Json:

@@ -13,6 +13,7 @@ from itertools import compress
 from typing import Any, TypeAlias
 
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, ChunkText
+from abridge.apis.chat.errors import BROKEN_REASONS
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
     FoundReasoning,
@@ -36,9 +37,6 @@ from abridge.stages.hidden_thinking import (
 )
 from abridge.stages.tags import Kind, TagPiece, TagSplitter, join_alike, may_have_tags
 from abridge.stages.thinking import MAX_HELD, Accepts, Splitter, accept_any
-
-BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
-"""Why a choice finishes that broke off: OpenRouter's, vLLM's and SGLang's words."""
 
 _INTERRUPTING_FIELDS = ("tool_calls", "function_call", "refusal")
 """Fields of a delta before which text goes out that was held back."""

@@ -853,7 +853,7 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     "max_tokens": "length",  # of gateways
     "content_filter": "content_filter",
 }
-"""Why a response is incomplete. One that does not say so is taken for cut by its length."""
+"""Why a response is incomplete. Without one of these it is taken for cut by its length."""
 
 HOSTED_TYPES = frozenset(
     {
@@ -988,8 +988,8 @@ class TranslatedItems(ItemReader):
 
     def _finish_reason(self, response: Json) -> FinishReason:
         reason = string(as_object(response.get("incomplete_details")).get("reason"))
-        if response.get("status") == "incomplete" and not reason:
-            return "length"
+        if response.get("status") == "incomplete":
+            return FINISH_REASONS.get(reason, "length")
         return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=self._call_count > 0)
 
     # Items
