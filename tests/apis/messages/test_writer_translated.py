@@ -346,8 +346,13 @@ class TestUsage:
 
     @pytest.mark.parametrize(
         ("tokens", "output"),
-        [(Tokens(4, 5, 12, 3), 8), (Tokens(4, 5, 9, 3), 5), (Tokens(4, 5, None, 3), 5)],
-        ids=["beside", "within", "unknown"],
+        [
+            (Tokens(4, 5, 12, 3), 8),
+            (Tokens(4, 5, 12), 8),  # Gemini's endpoint for OpenAI's clients
+            (Tokens(4, 5, 9, 3), 5),
+            (Tokens(4, 5, None, 3), 5),
+        ],
+        ids=["beside", "beside, untold", "within", "unknown"],
     )
     def test_output_tokens_include_thinking(self, tokens: Tokens, output: int) -> None:
         end = ResponseEnded(None, None, ok=True, usage=tokens)

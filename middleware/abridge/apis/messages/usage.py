@@ -62,13 +62,5 @@ def write_usage(tokens: Tokens | None) -> Json:
     return {
         "input_tokens": max(0, (tokens.input or 0) - in_cache),
         **{name: figure for name, figure in optional.items() if figure is not None},
-        "output_tokens": _output_with_thinking(tokens),
+        "output_tokens": tokens.as_billed().output or 0,
     }
-
-
-def _output_with_thinking(tokens: Tokens) -> int:
-    """Return the output tokens, thinking included. Some upstreams, as xAI, report it beside the
-    output, which the total tells."""
-    output, thinking = tokens.output or 0, tokens.reasoning or 0
-    is_apart = tokens.total == (tokens.input or 0) + output + thinking
-    return output + thinking if is_apart else output
