@@ -147,6 +147,15 @@ class TestOrder:
         assert seen.events[0]["response"]["tools"] == [tool]
         assert seen.response["tools"] == [tool]
 
+    def test_a_sequence_number_within_an_event_without_one_is_left_alone(self) -> None:
+        stream, odd = responses_stream(OUTPUT), {"vendor": {"sequence_number": 3}, "n": {}}
+        place = next(i for i, raw in enumerate(stream) if b"output_text.delta" in raw)
+        given = json.loads(next(data for _, data in frames(stream[place])))
+        del given["sequence_number"]
+        stream[place] = frame({"type": given["type"], **odd, **given}, given["type"])
+        [shown] = [event for event in run(stream).events if "vendor" in event]
+        assert {key: shown[key] for key in odd} == odd
+
     def test_done_after_the_end_passes(self) -> None:
         out = responses().stream(b"".join([*responses_stream(OUTPUT), frame("[DONE]")]))
         assert out.endswith(b"data: [DONE]\n\n")

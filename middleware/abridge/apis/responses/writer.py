@@ -319,7 +319,7 @@ class ResponsesWriter(TranslatedAnswer):
         is_plain = is_plain and (self._shows_raw or frame.rfind(_RAW_PART_TYPE) < 0)
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
             found = _NUMBER_PATTERN.search(frame)
-            if found is not None:
+            if found is not None and _is_own(found):
                 self._numbered, self._number_key = alike, found[1]
                 start, end = found.span(2)
                 return b"%b%d%b" % (frame[:start], next(self._numbers), frame[end:])
@@ -467,6 +467,13 @@ def new_response(body: Json, created: int, response_id: str) -> Json:
         "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
         "usage": None,
     }
+
+
+def _is_own(number: re.Match[bytes]) -> bool:
+    """Return whether the only number in a frame is the event's own, not that of what is in it."""
+    frame, (start, end) = number.string, number.span()
+    is_outermost = frame.count(b"{", 0, start) == 1 or frame.count(b"}", end) == 1
+    return is_outermost or "sequence_number" in parse_frame(frame)
 
 
 def with_part_index(frame: bytes, index: int) -> bytes:
