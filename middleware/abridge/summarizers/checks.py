@@ -12,7 +12,6 @@ its end: its title has to be made of it, and a closing tag may yet show that it 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -144,7 +143,8 @@ class Loops:
 
     def __init__(self) -> None:
         self._rest = ""
-        self._latest: deque[str] = deque(maxlen=LOOP_PERIOD)
+        self._latest: dict[str, int] = {}  # the number of each word where it stood last
+        self._earlier: list[int] = []  # for each word, where it stood before
         self._runs: dict[int, int] = {}  # how many words are those of so many words earlier
 
     def found_in(self, text: str) -> bool:
@@ -159,10 +159,17 @@ class Loops:
         return False
 
     def _repeats(self, word: str) -> bool:
-        earlier = enumerate(self._latest, 1) if word in self._latest else ()
-        self._runs = {at: self._runs.get(at, 0) + 1 for at, one in earlier if one == word}
-        self._latest.appendleft(word)
-        return any(run >= max(MIN_LOOP, 2 * at) for at, run in self._runs.items())
+        number, at = len(self._earlier), self._latest.get(word, -1)
+        runs: dict[int, int] = {}
+        self._latest[word] = number
+        self._earlier.append(at)
+        while at >= 0 and (distance := number - at) <= LOOP_PERIOD:
+            runs[distance] = self._runs.get(distance, 0) + 1
+            if runs[distance] >= max(MIN_LOOP, 2 * distance):
+                return True
+            at = self._earlier[at]
+        self._runs = runs
+        return False
 
 
 class Echo:
@@ -172,44 +179,40 @@ class Echo:
     def __init__(self, known: frozenset[str], least: int = MIN_SEQUENCES) -> None:
         self._known = known
         self._least = least
-        self._pending = ""  # sentences too short to be judged
+        self._pending: list[str] = []  # words of sentences too short to be judged
 
-    def is_in(self, sentence: str) -> bool:
+    def is_in(self, words: list[str]) -> bool:
         """Return whether a sentence, with the short ones just before it, repeats the text."""
-        text = f"{self._pending} {sentence}"
-        repeats = self.judge(text)
-        self._pending = text if repeats is None else ""
+        words = [*self._pending, *words]
+        repeats = self.judge(words)
+        self._pending = words if repeats is None else []
         return repeats is True
 
-    def judge(self, text: str) -> bool | None:
-        """Return whether a text repeats it by itself, None for one too short to be judged."""
+    def judge(self, words: list[str]) -> bool | None:
+        """Return whether words repeat it by themselves, None for too few to be judged."""
         if not self._known:
             return False
-        sequences = list(_sequences(text))
+        sequences = list(_sequences(words))
         if len(sequences) < self._least:
             return None
         return sum(map(self._known.__contains__, sequences)) > MAX_ECHO * len(sequences)
 
 
-def _sequences(text: str) -> Iterator[str]:
-    words = _SEQUENCE_WORD.findall(text.casefold())
-    singles = () if text.isascii() else [word for word in words if len(word) == 1]
-    wide = sum(WIDE_RUN.match(word) is not None for word in singles)
+def _sequences(words: list[str]) -> Iterator[str]:
+    wide = len([word for word in words if len(word) == 1 and WIDE_RUN.match(word)])
     size = 6 if 2 * wide > len(words) else 5
     return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
 
 
 @lru_cache(INSTRUCTIONS)
 def _told_by(instructions: str, example: str) -> tuple[frozenset[str], set[str], str]:
-    return frozenset(_sequences(instructions)), _long_words(example), _key_of(example)
+    words = _words(example)
+    long, key = {word for word in words if len(word) > 3}, "".join(filter(str.isalnum, words))
+    return frozenset(_sequences(_words(instructions))), long, key
 
 
-def _key_of(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
-def _long_words(text: str) -> set[str]:
-    return {word for word in _SEQUENCE_WORD.findall(text.casefold()) if len(word) > 3}
+def _words(text: str) -> list[str]:
+    return _SEQUENCE_WORD.findall(text.casefold())
 
 
 class OwnThinking:
@@ -251,7 +254,7 @@ class Checks:
         self._cleaner = Cleaner(None if passage.translates else passage.style)
         told, self._example, self._example_key = _told_by(instructions, self._style.example)
         self._instructions = Echo(told, MIN_KNOWN_SEQUENCES)
-        self._hidden = Echo(frozenset(_sequences(hidden)))
+        self._hidden = Echo(frozenset(_sequences(_words(hidden))))
         self._gathered = ""  # not yet clean
         self._follows_mark = False
         self._text = ""  # clean, and not yet read
@@ -313,7 +316,7 @@ class Checks:
         if found is None:
             return ""
         title, rest = found[1], self._text[found.end() :]
-        is_echo = text_size(title) >= MIN_COPIED_TITLE and self._hidden.judge(title) is True
+        is_echo = text_size(title) >= MIN_COPIED_TITLE and self._hidden.judge(_words(title)) is True
         fault = self._fault_of(title, is_first=True, is_echo=is_echo)
         if fault is None and self._is_good_title(title):
             self._title, self._text = title, rest
@@ -333,7 +336,7 @@ class Checks:
             or len(title.split()) > MAX_TITLE_WORDS
             or (len(title.split()) < 2 and not wide)
             or f"**{title}**" in self._style.example
-            or self._instructions.judge(title)
+            or self._instructions.judge(_words(title))
         )
 
     def _sentences(self, *, last: bool) -> Iterator[str]:
@@ -357,17 +360,17 @@ class Checks:
 
     def _passes(self, sentence: str) -> bool:
         """Return whether a sentence may be shown; fail where the whole part may not."""
-        key = _key_of(sentence)
-        if not key:
+        words = _words(sentence)
+        if not (key := "".join(filter(str.isalnum, words))):
             return False
         times = self._times[key] = self._times.get(key, 0) + (len(key) >= MIN_KEY)
-        words = _BLANKS.sub(" ", sentence).strip()
-        if times > 1 or _OFFERS.match(words) or self._is_of_instructions(words, key):
+        sentence = _BLANKS.sub(" ", sentence).strip()
+        if times > 1 or _OFFERS.match(sentence) or self._is_of_instructions(words, key):
             if times > MAX_TIMES:
                 self._fail("loop")
             return False
         is_first, is_echo = len(self._times) == 1, self._hidden.is_in(words)
-        code = self._fault_of(words, is_first=is_first, is_echo=is_echo)
+        code = self._fault_of(sentence, is_first=is_first, is_echo=is_echo)
         if code is not None:
             self._fail(code)
         return code is None
@@ -375,16 +378,16 @@ class Checks:
     @cached_property
     def _foreign(self) -> set[str]:
         """The words of the example that the reasoning has not: few parts need them."""
-        return self._example - _long_words(self._passage.text)
+        return self._example.difference(_words(self._passage.text))
 
-    def _is_of_instructions(self, sentence: str, key: str) -> bool:
+    def _is_of_instructions(self, words: list[str], key: str) -> bool:
         """Return whether a sentence repeats the prompt, or tells what its example tells."""
-        words = _long_words(sentence)
-        shared = words & self._example
+        long = {word for word in words if len(word) > 3}
+        shared = long & self._example
         foreign = len(shared & self._foreign) if len(shared) >= MIN_FOREIGN else 0
-        is_of_example = foreign >= MIN_FOREIGN and 2 * foreign > len(words)
+        is_of_example = foreign >= MIN_FOREIGN and 2 * foreign > len(long)
         is_copied = len(key) >= MIN_KEY and key in self._example_key
-        return is_of_example or is_copied or self._instructions.is_in(sentence)
+        return is_of_example or is_copied or self._instructions.is_in(words)
 
     def _fault_of(self, sentence: str, *, is_first: bool, is_echo: bool) -> Code | None:
         if is_first and self._answers.match(sentence):
