@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from secrets import token_hex
 from typing import cast
 from urllib.parse import urlsplit
@@ -87,7 +87,8 @@ class ModelSummarizer(CheckedSummarizer):
     async def call(self, body: Json, answer: ModelAnswer) -> AsyncIterator[str | SummarizerUsage]:
         """Have the model answer a request in its API. Raises SummarizerError."""
         try:
-            response = await self.transport.handle_async_request(self._request(body))
+            request = self._new_request(content=dumps(body))
+            response = await self.transport.handle_async_request(request)
             async with aclosing(response), _raw_chunks(response) as chunks:
                 answer.start(response.status_code)
                 async for chunk in chunks:
@@ -117,17 +118,12 @@ class ModelSummarizer(CheckedSummarizer):
         return Checks(passage, instructions=said, hidden=hidden)
 
     @cached_property
-    def _head(self) -> tuple[httpx.URL, httpx.Headers]:
-        headers = {**self.endpoint.headers, **REQUEST_HEADERS}
-        return httpx.URL(self.endpoint.url), httpx.Headers(headers)
-
-    def _request(self, body: Json) -> httpx.Request:
-        url, headers = self._head
-        return httpx.Request(
+    def _new_request(self) -> Callable[..., httpx.Request]:
+        return partial(
+            httpx.Request,
             "POST",
-            url,
-            headers=headers,
-            content=dumps(body),
+            httpx.URL(self.endpoint.url),
+            headers=httpx.Headers({**self.endpoint.headers, **REQUEST_HEADERS}),
             extensions={"timeout": httpx.Timeout(self.settings.timeout).as_dict()},
         )
 
