@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,7 @@ from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.sequencer import EMITTED_AT_ONCE
 from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SPENT, SequencerDriver
+from tests.support.growth import Text, grows_too_much
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
@@ -928,3 +930,19 @@ def test_events_of_a_type_never_seen_pass_in_order(driver: SequencerDriver) -> N
     driver.upstream(Passthrough(0, b"b"))
     driver.upstream(ReasoningDelta(0, b"c", 0, "text"))
     assert [event.frame for event in driver.emitted] == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("settle", [SequencerDriver.refuse, SequencerDriver.fail])
+def test_the_time_is_in_proportion_to_the_lanes(
+    settle: Callable[[SequencerDriver, int], None],
+) -> None:
+    """Choices wait side by side; what becomes of one part lets others be."""
+
+    def sequence(text: str) -> None:
+        driver = SequencerDriver(PARTS)
+        for lane in range(len(text)):
+            driver.think(LINE, lane=lane)
+            settle(driver, lane + 1)
+            assert driver.sequencer.deadline is None
+
+    assert not grows_too_much(sequence, Text("", "x"), (4_000, 16_000))

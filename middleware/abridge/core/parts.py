@@ -339,7 +339,7 @@ NO_EVENTS = deque[Event](maxlen=0)
 """The queue of every lane in which nothing waits: an empty one takes 760 bytes."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Lane:
     grace_left: float  # seconds that the lane may still wait
     queue: deque[Event] = field(default_factory=lambda: NO_EVENTS)
@@ -413,11 +413,6 @@ class Lanes(ByNumber["int | None", Lane]):
     def first_error(self) -> ErrorDetail | None:
         """The first error of a summary."""
         return next((item.error for item in self.all_items if item.error is not None), None)
-
-    @property
-    def deadline(self) -> float | None:
-        """The first time at which waiting ends in a lane; None if none waits."""
-        return min((lane.due for lane in self.values() if lane.due is not None), default=None)
 
     def of(self, item: ReasoningItem) -> Lane | None:
         """Return an item's lane; None if its key does not tell."""

@@ -106,7 +106,7 @@ class Sequencer:
         self._effects: list[Effect] = []
         self._stopped_by: ErrorDetail | None = None  # why no more summaries are to be shown
         self.held_bytes = 0  # bytes that wait, as on the wire
-        self.holding = 0  # number of lanes that hold
+        self.holding: set[Lane] = set()  # lanes that wait
         self._gives_way = False  # more leaves in the next step alone
         self.missed_deadline = False  # a hold ended by timeout
         self.done = False  # ResponseEnded was emitted
@@ -134,7 +134,7 @@ class Sequencer:
         """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
         if self._gives_way:
             return -inf
-        return self._lanes.deadline if self.holding else None
+        return min((lane.due for lane in self.holding if lane.due is not None), default=None)
 
     def room_for(self, event: Event) -> float:
         """Return the size of the reasoning that may go on from an event before something comes of
@@ -268,14 +268,16 @@ class Sequencer:
         stop: bool = False,
     ) -> list[Effect]:
         """Take a summarizer's failure. With `stop`, show no further part in this response."""
+        lane = None
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
+            lane = None if stop else self._lanes.of(item)
             self._record_usage(part_id, spent, model)
             if stop:
                 self._stop_summaries(error)
             self._give_up_part(item, requested, error)
             self._request_queued(item, now)
-        return self._emit_ready(now)
+        return self._emit_ready(now, lane)
 
     def summary_refused(
         self, part_id: int, now: float, error: ErrorDetail = OVERLOADED
@@ -285,14 +287,16 @@ class Sequencer:
         While its stretch of reasoning goes on, and none of its text has come, the last part stays
         planned and is merged with the next one. An earlier one would never be: it is given up.
         """
+        lane = None
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
+            lane = self._lanes.of(item)
             if requested.is_silent and item.gathers_for(requested):
                 requested.requested_at = None
             else:
                 self._give_up_part(item, requested, error)
                 self._request_queued(item, now)
-        return self._emit_ready(now)
+        return self._emit_ready(now, lane)
 
     def tick(self, now: float) -> list[Effect]:
         """Take note of the time."""
@@ -450,7 +454,7 @@ class Sequencer:
                 return
         if lane.held_since is not None:
             lane.end_hold(now - lane.held_since)
-            self.holding -= 1
+            self.holding.remove(lane)
 
     def _waits(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:
         """Return whether a lane waits for parts; give up those that were waited for too long."""
@@ -499,7 +503,7 @@ class Sequencer:
         """Give up the parts that were waited for too long; return True if there were any."""
         if lane.held_since is None:
             lane.held_since = now
-            self.holding += 1
+            self.holding.add(lane)
         if now >= lane.held_since + lane.grace_left:
             self.missed_deadline = True
             return self._give_up_parts(lane, blocking_parts, DEADLINE_PASSED)

@@ -164,6 +164,7 @@ class ChatReader:
         self._choices: ByNumber[int, ChoiceReader] = ByNumber(
             partial(new_choice, profile=profile, display=display, limit=limit)
         )
+        self._finished: set[int] = set()  # choices, of which there may be many
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
@@ -205,8 +206,7 @@ class ChatReader:
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
-        finished = self._choices and all(choice.finished for choice in self._choices.values())
-        if self._failed or (finished and error is None):
+        if self._failed or (self._choices and self._is_last([]) and error is None):
             return self._read_end(None)
         self._failed = True
         events = [*self._flush_choices(is_cut=True), *self._release_usage()]
@@ -232,7 +232,7 @@ class ChatReader:
             events += self._read_whole_choice(choice, original)
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
-        error = next(errors, None) or self._find_failure()
+        error = next(errors, None) or self._find_failure(choices)
         carried = body if completion is sent else dumps(completion)
         end_frame = carried if self._carries_frames else None
         return [*events, ResponseEnded(None, end_frame, ok=error is None, usage=usage, error=error)]
@@ -278,15 +278,16 @@ class ChatReader:
         elif chunk is sent:
             chunk = SentEvent(chunk, frame if self._carries_frames else None)
         events = self._read_parsed(chunk, originals)
-        if (failure := self._find_failure()) is not None:
+        if (failure := self._find_failure(objects(chunk.get("choices")))) is not None:
             return [*events, *self.end(failure)]
         says_one = len(events) == 1 or (len(events) == 2 and events[0].frame is None)
         if says_one and (found := find_text(chunk)) is not None:
             self.continuation = self._choices[found.lane].continuation_of(chunk, found)
         return events
 
-    def _find_failure(self) -> ErrorDetail | None:
-        return next((one.failure for one in self._choices.values() if one.failure), None)
+    def _find_failure(self, choices: list[Json]) -> ErrorDetail | None:
+        failures = (self._choices[get_index(choice)].failure for choice in choices)
+        return next(filter(None, failures), None)
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
@@ -316,7 +317,8 @@ class ChatReader:
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
             return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk)]
-        if chunk.get("usage") and self._is_early_usage(chunk):
+        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
+        if only_usage and not self._is_last([]):
             self._early_usage = chunk
             return events
         events += self._read_choices(chunk, originals)
@@ -412,6 +414,7 @@ class ChatReader:
         ends = self._makes_envelopes and finishes and not reader.finished
         has_frame = error is not None and self._carries_frames
         events = reader.read(choice, separate_finish=separate_finish or has_frame)
+        self._finished |= {reader.lane} if reader.finished else set()
         if error is not None:
             self._failed = True
             said = events.pop().said if has_frame else None
@@ -484,16 +487,10 @@ class ChatReader:
 
     # Usage
 
-    def _is_early_usage(self, chunk: Json) -> bool:
-        """Return whether the chunk holds only usage, and some choice has not finished yet."""
-        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
-        return only_usage and not all(choice.finished for choice in self._choices.values())
-
     def _is_last(self, choices: list[Json]) -> bool:
         """Return whether every choice has finished once these are read."""
         finishing = {get_index(choice) for choice in choices if choice.get("finish_reason")}
-        finished = {lane for lane, reader in self._choices.items() if reader.finished}
-        return self._choices.keys() | map(get_index, choices) <= finishing | finished
+        return len(self._choices) == len(self._finished) + len(finishing - self._finished)
 
     def _repeat_usage(self, chunk: Json, *, is_last: bool) -> Json:
         """Return the chunk that finishes the last choice with the usage that came beside an earlier
