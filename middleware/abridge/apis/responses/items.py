@@ -442,6 +442,9 @@ class ItemContents:
         self._kinds = CONTENT_KINDS.get(self._item_type, ()) if kinds is None else kinds
         self._state = state
         self._parts: list[StreamedPart] = []  # in the order in which they began
+        self._unclosed: list[StreamedPart] = []  # those that may be open
+        self._taken: set[int] = set()  # indexes of the parts, and of those that were ended before
+        self._last_index = -1  # the highest of any part, in earlier items too
         self._current: StreamedPart | None = None  # the part of the last event
         self._next: StreamedPart | None = None  # that part, if the next delta may be like the last
         self._indexes = PartIndexes()
@@ -537,7 +540,8 @@ class ItemContents:
 
     def close(self) -> list[Event]:
         """Close the open parts."""
-        return [event for part in self._parts for event in self._close_part(part)]
+        unclosed, self._unclosed = self._unclosed, []
+        return [event for part in unclosed for event in self._close_part(part)]
 
     def settle(self, item: Json) -> list[Event]:
         """Take the final texts of an item that was closed before. Return what they say beyond what
@@ -577,7 +581,8 @@ class ItemContents:
             texts[part.index] = texts.get(part.index, "") + part.said_text
             if part.stage != "added":
                 self._ended |= {part.index}
-        self._earlier = texts
+        self._earlier, self._taken = texts, {*self._ended}
+        self._last_index = max(texts, default=-1)
 
     def _is_repeated(
         self,
@@ -628,11 +633,13 @@ class ItemContents:
     def _add_part(self, kind: ContentKind, index: int | None) -> StreamedPart:
         """Add a part, which takes the events of upstream's `content_index` from now on."""
         place = {kind.index_field: len(self._parts)} if kind.is_part else {}
-        taken = {*self._ended, *(part.index for part in self._parts)}
-        order = self._next_index() if index is None or index in taken else index
+        order = self._next_index() if index is None or index in self._taken else index
         address = {**self._address, **place}
         part = StreamedPart(self._item_part, kind, order, len(self._parts), address)
         self._parts.append(part)
+        self._unclosed.append(part)
+        self._taken.add(order)
+        self._last_index = max(self._last_index, order)
         if not kind.is_part:
             self._item_part.texts = part.texts
         if index is not None:
@@ -642,7 +649,7 @@ class ItemContents:
 
     def _next_index(self) -> int:
         """Return the index of a part that upstream does not address."""
-        last = max([*self._earlier, *(part.index for part in self._parts)], default=-1)
+        last = self._last_index
         goes_on = not self._parts and last in self._earlier and last not in self._ended
         return last if goes_on else last + 1
 
@@ -975,26 +982,29 @@ class Addresses(Generic[Named]):
     neither."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Named | None] = {}  # None for an id that two have
-        self._by_index: dict[int, Named] = {}
+        self.by_id: dict[str | int, Named | None] = {}  # or index; None for an id that two have
+        self._given: defaultdict[Named, list[str | int]] = defaultdict(list)  # the keys of each
 
     def find(self, given_id: Any, index: Any) -> Named | None:
         named = self.by_id.get(string(given_id))
-        return self._by_index.get(index) if named is None and isinstance(index, int) else named
+        return self.by_id.get(index) if named is None and isinstance(index, int) else named
 
     def add(self, named: Named, given_id: Any, index: Any = None) -> None:
         """Add what has this id, in the place of what has its index, too."""
-        replaced = self._by_index.get(index, named) if isinstance(index, int) else named
+        replaced = self.by_id.get(index, named) if isinstance(index, int) else named
         if string(given_id):
             is_alone = self.by_id.get(given_id, named) in (named, replaced)
             self.by_id[given_id] = named if is_alone else None
+            self._given[named].append(given_id)
         if isinstance(index, int):
-            self._by_index[index] = named
+            self.by_id[index] = named
+            self._given[named].append(index)
 
     def hand_over(self, old: Named, new: Named) -> None:
         """Give all addresses of one to another."""
-        self.by_id.update({key: new for key, named in self.by_id.items() if named is old})
-        self._by_index.update({key: new for key, named in self._by_index.items() if named is old})
+        given = self._given.pop(old, [])
+        self.by_id.update({key: new for key in given if self.by_id[key] is old})
+        self._given[new] += given
 
 
 OutputEntry: TypeAlias = tuple[int | None, Any]
