@@ -159,14 +159,11 @@ def _find_arguments(choice: Json, calls: Any) -> ChunkText | None:
 
 
 class _GrowingObject:
-    """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
+    """An object whose strings grow. Each has a buffer: in pieces they take many times more."""
 
     def __init__(self, fields: Json | None = None) -> None:
         self.fields = dict(fields or {})
-        self.pieces: defaultdict[str, list[str]] = defaultdict(list)
-
-    def pop(self, key: str) -> str:
-        return "".join(self.pieces.pop(key, ()))
+        self.texts: defaultdict[str, bytearray] = defaultdict(bytearray)  # in UTF-8
 
     def fill(self, values: Json, others: Container[str] = ()) -> None:
         """Set each value that is not empty, where there is none yet; leave out others."""
@@ -175,7 +172,8 @@ class _GrowingObject:
                 self.fields[key] = value
 
     def as_dict(self) -> Json:
-        return {**self.fields, **{key: "".join(texts) for key, texts in self.pieces.items()}}
+        texts = {key: text.decode(errors="surrogatepass") for key, text in self.texts.items()}
+        return {**self.fields, **texts}
 
 
 class ChatMessageAccumulator:
@@ -211,8 +209,8 @@ class ChatMessageAccumulator:
     @property
     def has_open_call(self) -> bool:
         """Return whether more of a call may come: of free text it always may."""
-        pieces = (called.pieces.get("arguments", ()) for _, called in self._calls.values())
-        return not all(text.strip() and _is_json(text) for text in map("".join, pieces))
+        texts = (called.as_dict().get("arguments", "") for _, called in self._calls.values())
+        return not all(text.strip() and _is_json(text) for text in texts)
 
     def add(self, delta: Json) -> None:
         for name, value in delta.items():
@@ -259,13 +257,13 @@ class ChatMessageAccumulator:
         if isinstance(text, str) and text:
             self._remaining -= len(text)
             if self._remaining >= 0:
-                growing.pieces[key].append(text)
+                growing.texts[key] += text.encode(errors="surrogatepass")
 
     def _add_content(self, content: Any) -> None:
         """Append content. Once a list comes, the text before it becomes a text chunk of it."""
         chunks = objects([{"type": "text", "text": content}] if content else [])
         if isinstance(content, list):
-            before = self._fields.pop("content")
+            before = self._fields.texts.pop("content", bytearray()).decode(errors="surrogatepass")
             chunks = [{"type": "text", "text": before}] if before else []
             chunks += objects(content)
         for chunk in chunks:

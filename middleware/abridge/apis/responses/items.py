@@ -761,6 +761,8 @@ class ItemContents:
         """Take upstream's final text of a part; return what of it is yet to be streamed. `last` is
         the place of the last part with a text, where that is known."""
         known = part.said_text
+        if text and text == known and not part.truncated:
+            part.texts[:] = [text]  # many pieces take twenty times its size
         if text is None or part.truncated or text == known:
             return ""
         if text.startswith(known) and self._takes_rest(part, last):
