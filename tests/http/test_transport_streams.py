@@ -205,7 +205,7 @@ async def test_what_was_received_is_read_after_a_cut_while_reading_was_paused(
         (link,) = connections_in_use(transport)
         await until(lambda: unread_bytes(link) > READ_BUFFER)
         link.transport.abort()
-        await soon(link.closed)
+        await soon(link.closed.wait())
         body = iter_chunks(response)
         assert len(await anext(body)) > READ_BUFFER
         with pytest.raises(httpx.RemoteProtocolError):
@@ -280,10 +280,8 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
         response = await transport.handle_async_request(post(server.url, source()))
         (link,) = connections_in_use(transport)
         await until(lambda: link._writable is not None)
-        closed = link.closed
-        assert closed is not None
         await response.aclose()
-        await soon(closed)
+        await soon(link.closed.wait())
 
 
 async def test_cancelling_before_the_headers_is_noticed_upstream(transport: Transport) -> None:

@@ -109,11 +109,11 @@ class CallIds:
     def __init__(self, prefix: str, mint_id: MintId) -> None:
         self._prefix = prefix
         self._mint_id = mint_id
-        self._taken: set[str] = {""}
+        self._taken: dict[str, None] = {}  # an empty set takes four times as much
 
     def take(self, given: str) -> str:
-        taken = self._mint_id(self._prefix) if given in self._taken else given
-        self._taken.add(taken)
+        taken = given if given and given not in self._taken else self._mint_id(self._prefix)
+        self._taken[taken] = None
         return taken
 
 

@@ -13,6 +13,8 @@ T = TypeVar("T")
 class ByNumber(dict[K, T]):
     """Things by number, each made when it is first asked for."""
 
+    __slots__ = ("_make",)
+
     def __init__(self, make: Callable[[K], T]) -> None:
         super().__init__()
         self._make = make

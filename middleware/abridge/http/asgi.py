@@ -211,10 +211,11 @@ def scope_for_body(scope: Scope, body: bytes, dropped: Iterable[bytes] = BODY_HE
 def scope_of_read_answer(scope: Scope) -> Scope:
     """Return the scope of a request the answer to which is read: nothing in it lets that go out
     unread or compressed."""
-    extensions = scope.get("extensions") or {}
-    kept = {key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS}
-    headers = drop_headers(scope["headers"], (b"accept-encoding",))
-    return {**scope, "headers": headers, "extensions": kept}
+    read = {**scope, "headers": drop_headers(scope["headers"], (b"accept-encoding",))}
+    if extensions := scope.get("extensions"):
+        kept = {key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS}
+        read["extensions"] = kept
+    return read
 
 
 def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, cast
 import httpx
 
 from abridge.http.response import ResponseHead, ResponseParser
-from abridge.waiting import SilenceTimer
+from abridge.waiting import Flag, SilenceTimer
 
 READ_BUFFER = 64 << 10  # bytes of a body; reading pauses while more are unread
 
@@ -60,7 +60,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None  # while the transport takes no more
         self._is_paused = False  # True while nothing is read
         self.transport: asyncio.Transport  # set once it is connected
-        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self.closed = Flag()
         self.has_received = False  # True once a byte of the response has come
 
     @property
@@ -287,5 +287,5 @@ class UpstreamConnection(asyncio.Protocol):
             self._response.end(exc)
             self._response.release()
             self._wake()
-        self.closed.set_result(None)
+        self.closed.set()
         self._on_lost(self)

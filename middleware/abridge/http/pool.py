@@ -83,7 +83,7 @@ class ConnectionPool:
         for connection in closing:
             connection.disconnect()
         if closing:
-            await asyncio.wait([connection.closed for connection in closing])
+            await asyncio.wait([connection.closed.wait() for connection in closing])
 
     # Idle connections
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
@@ -31,23 +30,30 @@ class MemoryBudget:
         share = max(limits.body, int(limits.bodies * limits.client_share))
         self._shares.resize(limits.bodies, share)
 
-    @contextmanager
-    def reserving(self, client: str) -> Iterator[ReserveMemory]:
-        """Return a context in which memory can be reserved for one request of a client; all of it
-        is released at the end."""
-        reserved = 0
+    def reserving(self, client: str) -> Reservation:
+        """Return what reserves memory for one request of a client."""
+        return Reservation(self._shares, client)
 
-        def reserve(size: int) -> None:
-            nonlocal reserved
-            if not self._shares.take(client, size):
-                message = "Too many requests are in progress."
-                raise RequestError(message, status=503, code="overloaded")
-            reserved += size
 
-        try:
-            yield reserve
-        finally:
-            self._shares.give_back(client, reserved)
+class Reservation:
+    """Memory of one request, reserved by calls; at the end of its context all is released."""
+
+    __slots__ = ("_client", "_shares", "_size")
+
+    def __init__(self, shares: ClientShares, client: str) -> None:
+        self._shares, self._client, self._size = shares, client, 0
+
+    def __enter__(self) -> ReserveMemory:
+        return self
+
+    def __call__(self, size: int) -> None:
+        if not self._shares.take(self._client, size):
+            message = "Too many requests are in progress."
+            raise RequestError(message, status=503, code="overloaded")
+        self._size += size
+
+    def __exit__(self, *_: object) -> None:
+        self._shares.give_back(self._client, self._size)
 
 
 UNCOUNTED_BYTES = 64 << 10

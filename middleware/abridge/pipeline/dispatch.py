@@ -146,19 +146,17 @@ class Dispatcher:
                 return
             self._failover.note(request.scope, attempt.route, after.route, cause)
 
-    async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
+    def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request on an API that its upstream has."""
         route, api, model = request.route, request.api, request.model
         Record.get(request.scope).note_target(api.name, route.upstream.name, model)
         if request.counts_tokens:
-            await self._token_counting.answer(request, send)
-            return
+            return self._token_counting.answer(request, send)
         if self._discovery.is_due(route):
-            await self._find_api(request, Endpoints(self._app, receive, send), self._app)
-            return
+            return self._find_api(request, Endpoints(self._app, receive, send), self._app)
         (upstream,) = self._discovery.candidates(route, api, model)
         app = self._discovery.watch(self._app, route, api)
-        await self._answer(request, upstream, Endpoints(app, receive, send))
+        return self._answer(request, upstream, Endpoints(app, receive, send))
 
     async def pass_unread(
         self,

@@ -196,7 +196,7 @@ class Exchange:
         if is_stream is None and not is_last:
             return None
         is_read = is_stream or is_json_by_type(start["headers"]) or begins_object(self._unread)
-        self._unread = b""
+        self._unread, self._start = b"", None
         promised = self._early_head is not None and self._early_head.promises_stream
         read = StreamAnswer if is_stream else UnfoldedAnswer if promised else WholeAnswer
         answer = _choose_answer(start, self._context, read if is_read else None)

@@ -41,8 +41,7 @@ class Sealing:
         self._room_left = self._limit
         self._has_withheld = False  # state that no client is shown
         self._pieces: list[ReasoningPart] = []
-        self._text = StringIO()
-        self._summary: dict[int, StringIO] = {}
+        self._texts: dict[int | None, StringIO] = {}  # of the piece: raw, and its summary's parts
 
     def note_call(self, call_id: str) -> None:
         """Take a call of the answer, by the id under which its output comes back."""
@@ -52,9 +51,9 @@ class Sealing:
         """Take an event of the stretch."""
         match event:
             case ReasoningDelta():
-                self._keep(self._text, event.text)
+                self._keep(None, event.text)
             case NativeSummary():
-                self._keep(self._summary.setdefault(event.index, StringIO()), event.text)
+                self._keep(event.index, event.text)
             case ProviderState():
                 self._room_left -= len(event.data)
                 self._has_withheld = self._has_withheld or event.withheld
@@ -77,16 +76,16 @@ class Sealing:
         envelope = Envelope(reasoning, item_id, place or self._place)
         return "" if self._seal is None else self._seal(envelope)
 
-    def _keep(self, buffer: StringIO, text: str) -> None:
+    def _keep(self, part: int | None, text: str) -> None:
         self._room_left -= len(text)
         if self._room_left >= 0:
-            buffer.write(text)
+            self._texts.setdefault(part, StringIO()).write(text)
 
     def _end_piece(self, state: str = "", *, signs: bool = False) -> None:
-        text, parts = self._text.getvalue(), [part.getvalue() for part in self._summary.values()]
+        texts, self._texts = self._texts, {}
+        text, *parts = [one.getvalue() for one in (texts.pop(None, StringIO()), *texts.values())]
         summary = () if text.strip() else tuple(filter(str.strip, parts))
         if state.strip() == text.strip() and not signs:
             state = ""
         if (text.strip() or summary or state) and self._room_left >= 0:
             self._pieces.append(ReasoningPart(text, summary, state, signs))
-        self._text, self._summary = StringIO(), {}

@@ -416,7 +416,7 @@ class ChatSealing(Sealing):
     Past `limit` characters of either give up: nothing is sealed then.
     """
 
-    def __init__(self, seal: SealEnvelope | None, limit: int) -> None:
+    def __init__(self, seal: SealEnvelope, limit: int) -> None:
         super().__init__(seal, write_pieces, limit)
         self._answer = ChatMessageAccumulator(limit)
 

@@ -434,7 +434,7 @@ class ChoiceWriter:
         self._display = display
         self._tools: Mapping[str, Tool] = {} if echo is None else echo.tools
         self._call_ids = CallIds("call_", mint_id)
-        self._sealing = ChatSealing(None if echo is None else display.seal, limit)
+        self._sealing = ChatSealing(display.seal, limit) if echo and display.seal else None
         self.remaining = limit  # characters of arguments and sources that may still be held
         self.reasoning = ReasoningFields(display)
         self._blocks = ThinkingBlocks(with_text=is_whole)
@@ -450,7 +450,7 @@ class ChoiceWriter:
         if added is not None:
             place, text = added
             return [self._wrap(self.build_delta(place, text))] if text else []
-        if self._sealing.is_on:
+        if self._sealing is not None:
             self._sealing.add(event)
         write = self._WRITERS.get(type(event))
         return [] if write is None else write(self, event)
@@ -475,7 +475,7 @@ class ChoiceWriter:
         if event.logprobs or not event.text:
             return None
         text = self._separate(event)
-        if self._sealing.is_on:
+        if self._sealing is not None:
             self._sealing.add_content(text)
         return "content", text
 
@@ -483,7 +483,7 @@ class ChoiceWriter:
         call = self._calls.get(event.call_index)
         if call is None or call.custom_tool is not None:
             return None
-        if self._sealing.is_on:
+        if self._sealing is not None:
             self._sealing.add_answer(self.build_delta(event.call_index, event.arguments))
         return event.call_index, event.arguments
 
@@ -496,7 +496,7 @@ class ChoiceWriter:
         is_shown = self._display.show_raw and event.text
         if is_shown and self._display.add_details:
             return None
-        if self._sealing.is_on:
+        if self._sealing is not None:
             self._sealing.add(event)
         if not is_shown:
             return NOTHING
@@ -546,14 +546,14 @@ class ChoiceWriter:
 
     def _finish(self, event: Finished) -> list[Json]:
         choices = [*self._write_held_calls(), *self._write_lists(event)]
-        if self._sealing.is_on:
+        if self._sealing is not None:
             choices += self._write_blob(self._sealing.seal_all())
         return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
 
     # The answer
 
     def _wrap_answer(self, delta: Json) -> Json:
-        if self._sealing.is_on:
+        if self._sealing is not None:
             self._sealing.add_answer(delta)
         return self._wrap(delta)
 
