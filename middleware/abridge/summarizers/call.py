@@ -118,7 +118,7 @@ class GuardedCall:
         blocks = {words[start : start + size] for start in starts}
         return any(
             said[start : start + size] in blocks
-            for said in (_words(text), _words(_unescaped(text)))
+            for said in (_words(text), _words(replace_halves(ESCAPE.sub(_unescape, text))))
             for start in range(len(said) - size + 1)
         )
 
@@ -243,11 +243,6 @@ def let_pass(error: BaseException) -> None:
 
 def _words(text: str) -> str:
     return " ".join(text.split())
-
-
-def _unescaped(text: str) -> str:
-    """Return a text with the characters that are escaped in it."""
-    return replace_halves(ESCAPE.sub(_unescape, text))
 
 
 def _unescape(found: re.Match[str]) -> str:

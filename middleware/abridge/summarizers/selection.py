@@ -64,7 +64,9 @@ class SummarizerSelection:
 
             self._shared_summarizer = ExtractiveSummarizer()
         elif settings.kind == "model":
-            self._shared_summarizer = self._model_summarizer()
+            variable = settings.api_key_env
+            key = read_secret(variable, "summarizer.api_key_env") if variable else None
+            self._shared_summarizer = ModelSummarizer.from_settings(settings, self._transport, key)
         elif settings.kind == "object":
             raise SettingsError(
                 "summarizer.kind: 'object' needs a summarizer passed to the middleware"
@@ -94,8 +96,3 @@ class SummarizerSelection:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
-
-    def _model_summarizer(self) -> Summarizer:
-        variable = self._settings.api_key_env
-        key = read_secret(variable, "summarizer.api_key_env") if variable else None
-        return ModelSummarizer.from_settings(self._settings, self._transport, key)
