@@ -314,7 +314,7 @@ def test_frames_that_come_together_are_one_event() -> None:
 def test_what_is_like_a_frame_is_one(padding: bytes, end: bytes) -> None:
     sent = b'data: {"text":"%b"}' + padding + end
     patterns = learned(sent % b"a", "text", "a")
-    assert patterns.read_alone(sent % b"b") == (None, [ContentDelta(0, sent % b"b", "b")])
+    assert patterns.read_alone(sent % b"b") == ([ContentDelta(0, sent % b"b", "b")], None)
     two, halves = [sent % b"c", sent % b"d"], (sent[:12] + end, sent[12:])
     for data in (b"".join(two), b"\n" + two[0], two[0] + end, *halves):
         assert patterns.read_alone(data) is None
@@ -395,7 +395,7 @@ def read_frames(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
 def read_events(reader: FrameReader, frames: list[bytes]) -> Iterator[Event]:
     """Yield the events of frames that came together, and first the delta that is told later."""
     alone = reader.read_alone(frames[0]) if len(frames) == 1 else None
-    shown, told = alone or (None, [])
+    told, shown = alone or ([], None)
     yield from filter(None, [shown, *told])
     place = 0 if alone is None else 1
     while place < len(frames):

@@ -170,7 +170,7 @@ class Pipeline:
             self.out += b"" if self.display.hides_raw else frame
             return
         alone = self.frames.read_alone(frame)
-        shown, told = alone or (None, [])
+        told, shown = alone or ([], None)
         self.out += b"" if shown is None else self.writer.write(shown)
         self.sequence(told)
         place = 0 if alone is None else 1

@@ -82,12 +82,12 @@ class FrameReader:
         self._gathered: list[str] = []
         self._room = 0.0  # for more of it
 
-    def read_alone(self, frame: bytes) -> tuple[Event | None, list[Event]] | None:
+    def read_alone(self, frame: bytes) -> tuple[list[Event], Event | None] | None:
         """Read a frame that came alone, if it is like an earlier one; return None for any other, as
         for anything that is no frame but ends like one.
 
-        Return a delta that is to be written at once and told later, if there is one, and the events
-        that are to be told.
+        Return the events that are to be told, and a delta that is to be written at once and told
+        later, if there is one.
         """
         for pattern in self._patterns:
             text, out = pattern.take(frame)
@@ -101,16 +101,16 @@ class FrameReader:
                 told, is_reasoning = self.release(), type(pattern.event) is ReasoningDelta
                 may_wait = self._gathers and is_reasoning and pattern.accepts is None
                 self._waiting = pattern if may_wait else None
-                return None, [*told, pattern.tell(text, out)]
+                return [*told, pattern.tell(text, out)], None
         return None
 
     def _gather(
         self, pattern: _Pattern, text: str, out: bytes | None
-    ) -> tuple[Event | None, list[Event]]:
+    ) -> tuple[list[Event], Event | None]:
         self._gathered.append(text)
         self._room -= len(text) if text.isascii() else text_size(text)
         shown = next_delta(pattern.event, text, out) if self._shows_reasoning else None
-        return shown, [] if self._room > 0 else self.release()
+        return [] if self._room > 0 else self.release(), shown
 
     def read(self, frames: Sequence[bytes], place: int = 0) -> tuple[list[Event], int]:
         """Read the frame at a place, with those after it that its event can tell, too; return the

@@ -91,7 +91,7 @@ class StreamAnswer(Answer):
             self._end(ErrorDetail("upstream_error", message))
             return
         if alone is not None:
-            self._tell_alone(*alone)
+            self._tell(*alone)
         elif self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
         else:
@@ -178,29 +178,24 @@ class StreamAnswer(Answer):
         frames, self._unnamed = self._unnamed, []
         return frames
 
-    def _tell(self, events: list[Event]) -> None:
-        """Have events sequenced. Without any, a keep-alive is due in the place of what was read."""
+    def _tell(self, events: list[Event], shown: Event | None = None) -> None:
+        """Write a delta that is told later, and have events sequenced. Without either, a keep-alive
+        is due in the place of what was read."""
+        if shown is not None:
+            self.emit([shown])
         if events:
             self._runner.feed(events)
-        else:
+        elif shown is None:
             self._wrote_nothing = True
 
-    def _tell_alone(self, shown: Event | None, events: list[Event]) -> None:
-        """Write a delta that is told later, and have events sequenced."""
-        if shown is None:
-            self._tell(events)
-        else:
-            self.emit([shown])
-            self._runner.feed(events)
-
-    def _read_alone(self, data: bytes) -> tuple[Event | None, list[Event]] | None:
+    def _read_alone(self, data: bytes) -> tuple[list[Event], Event | None] | None:
         """Read one frame that came alone and is like an earlier one; see `FrameReader`."""
         if self._decoder.waiting or len(data) > self._limit or not data.endswith(sse.BLANK_LINES):
             return None
         try:
             return self._frames.read_alone(data)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
-            return None, self._give_up(error)
+            return self._give_up(error), None
 
     def _read(self, frames: list[bytes]) -> None:
         """Read the frames that came together, in turns with others if that takes long."""
