@@ -891,6 +891,22 @@ class TestKeepAlives:
         await request.finish()
         assert check_chat(request.data).choices[0].text == "Hello."
 
+    async def test_comments_after_what_is_dropped_among_shown_reasoning(self) -> None:
+        more = asyncio.Event()
+        thoughts = [chunk({"reasoning_content": f"{number}, "}) for number in range(5)]
+        first, *rest = chat_stream("", "Hello.")
+        request = ask(
+            Upstream(Answer([first, *thoughts, chunk({}), more, *rest])),
+            Scripted(),
+            PATHS["responses"],
+            reasoning={"expose": "both"},
+            upstreams=[{"api": "chat", "base_url": f"{ORIGIN}/v1"}],
+        )
+        await request.until(b": keep-alive", 2)
+        more.set()
+        await request.finish()
+        assert check_responses(request.data).text == "Hello."
+
     async def test_no_comments_while_upstream_is_silent(self) -> None:
         reached, more = asyncio.Event(), asyncio.Event()
         stream = chat_stream("", "Hello.")

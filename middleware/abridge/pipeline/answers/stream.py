@@ -179,14 +179,12 @@ class StreamAnswer(Answer):
         return frames
 
     def _tell(self, events: list[Event], shown: Event | None = None) -> None:
-        """Write a delta that is told later, and have events sequenced. Without either, a keep-alive
-        is due in the place of what was read."""
+        """Write a delta that is told later, and have events sequenced. Where nothing is written, a
+        keep-alive is due in its place."""
+        self._wrote_nothing = True
         if shown is not None:
             self.emit([shown])
-        if events:
-            self._runner.feed(events)
-        elif shown is None:
-            self._wrote_nothing = True
+        self._runner.feed(events)
 
     def _read_alone(self, data: bytes) -> tuple[list[Event], Event | None] | None:
         """Read one frame that came alone and is like an earlier one; see `FrameReader`."""
