@@ -9,7 +9,7 @@ from collections.abc import Callable
 from abridge.apis.chat.chunks import ChatMessageAccumulator
 from tests.apis.responses.test_content_repair import streamed
 from tests.support.pipeline import responses
-from tests.support.streams import frame
+from tests.support.streams import frame, message_item
 
 COUNT = 5000
 TEXT = "".join(f"{number:04}" for number in range(COUNT))
@@ -58,3 +58,20 @@ def test_an_item_whose_text_is_final_keeps_no_pieces() -> None:
 
     read()
     assert size_of(read) < 5 * len(TEXT)
+
+
+def test_an_id_that_two_items_have_takes_no_room_with_each_event() -> None:
+    def begin(number: int) -> bytes:
+        added = {**message_item(number, ""), "id": "twice", "content": []}
+        event = {"type": "response.output_item.added", "output_index": number, "item": added}
+        return frame(event, "response.output_item.added")
+
+    def read(count: int) -> object:
+        reader = responses().reader
+        delta = {"type": "response.output_text.delta", "item_id": "twice", "content_index": 0}
+        for each in [begin(0), begin(1), *[frame({**delta, "delta": ""})] * count]:
+            reader.read(each)
+        return reader
+
+    read(1)
+    assert size_of(lambda: read(COUNT)) < 2 * size_of(lambda: read(1))

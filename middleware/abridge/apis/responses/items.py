@@ -997,7 +997,7 @@ class Addresses(Generic[Named]):
         if string(given_id):
             is_alone = self.by_id.get(given_id, named) in (named, replaced)
             self.by_id[given_id] = named if is_alone else None
-            self._given[named].append(given_id)
+            self._given[named] += [given_id] if is_alone else []
         if isinstance(index, int):
             self.by_id[index] = named
             self._given[named].append(index)
