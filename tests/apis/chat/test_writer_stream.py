@@ -453,6 +453,16 @@ class TestEnds:
         out = chat().stream(b"".join([ROLE, error, DONE]))
         assert out.endswith(error + DONE)
 
+    def test_an_error_chunk_begins_no_choice(self) -> None:
+        """OpenRouter's says of its choice no more than that it finishes."""
+        broken = {"index": 1, "delta": {"content": ""}, "finish_reason": "error"}
+        error = sse.encode_frame(
+            json.dumps({"error": {"message": "Busy."}, "choices": [broken]}).encode()
+        )
+        pipeline = chat()
+        pipeline.stream(b"".join([ROLE, chunk({"content": "So."}), error, DONE]))
+        assert [turn.turn.text for turn in pipeline.reader.recorded_turns()] == ["So."]
+
     def test_nothing_follows_the_end(self) -> None:
         late, pipeline = chunk({"content": "late"}), chat()
         seen = check_chat(pipeline.stream(b"".join([*chat_stream(THOUGHT, "So."), late, DONE])))

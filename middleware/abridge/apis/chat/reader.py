@@ -286,8 +286,8 @@ class ChatReader:
         return events
 
     def _find_failure(self, choices: list[Json]) -> ErrorDetail | None:
-        failures = (self._choices[get_index(choice)].failure for choice in choices)
-        return next(filter(None, failures), None)
+        begun = filter(None, map(self._choices.get, map(get_index, choices)))  # errors begin none
+        return next(filter(None, (choice.failure for choice in begun)), None)
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
