@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, count, groupby, pairwise
 from math import inf
 from typing import Any, cast
 
@@ -704,6 +704,20 @@ def test_reasoning_is_gathered_while_there_is_room(
     else:
         assert [len(event.text) for event in said] == [1, 1, 1, *(gathered or [1] * 17)]
         assert not late
+
+
+def test_what_is_gathered_of_a_choice_is_told_before_another_goes_on() -> None:
+    turns = [(0, "abcdef"), (1, "uvwxyz"), (0, "ghij"), (1, "st")]
+    frames = [
+        chunk({"reasoning_content": letter}, index=lane) for lane, said in turns for letter in said
+    ]
+    reader = FrameReader(CHAT.reader(AUTO, HIDDEN, LIMIT), HIDDEN, lambda _: inf)
+    events = [event for sent in frames for event in read_events(reader, [sent])]
+    events += reader.release()
+    said = [event for event in events if isinstance(event, ReasoningDelta)]
+    assert len(said) < len(frames)
+    told = groupby(said, key=lambda event: event.lane)
+    assert [(lane, "".join(one.text for one in texts)) for lane, texts in told] == turns
 
 
 def test_few_numbers_of_responses_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
