@@ -27,6 +27,7 @@ from tests.support.upstream import Answer, Upstream
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
 HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
+SHOWN: dict[str, Any] = {"reasoning": {"expose": "both"}, "summary": {"default": "auto"}}
 MANY_BLOCKS = 2_500
 REST = "a" * LIGHT_BYTES
 """With it a frame is so long that a thread reads it."""
@@ -134,6 +135,16 @@ async def test_all_that_came_before_upstream_broke_off_arrives() -> None:
     received = await begin(outer, CHAT, BODY).finish()
     assert said(received.data) == "".join(words)
     assert b"It broke off." in received.data
+
+
+@pytest.mark.parametrize("tables", [SHOWN, HIDDEN], ids=["shown", "hidden"])
+async def test_a_large_frame_after_reasoning_that_is_gathered_is_read(
+    tables: dict[str, Any],
+) -> None:
+    thoughts = [chunk(choice({"reasoning_content": f"{number}, "})) for number in range(9)]
+    rest = chunk(choice({"content": REST})) + chunk(choice({}, finish="stop")) + DONE
+    received = await begin_call(CHAT, *thoughts, rest, **tables).finish()
+    assert said(received.data) == REST
 
 
 async def test_what_comes_after_a_large_frame_stays_after_it() -> None:
