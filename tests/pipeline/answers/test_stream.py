@@ -22,7 +22,7 @@ from tests.support.deployments import settings_for
 from tests.support.loop_turns import MANY_CALLS, counting_calls
 from tests.support.streams import completion, frame
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Answer, Step, Upstream
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
@@ -44,7 +44,7 @@ def choice(delta: dict[str, Any], index: int = 0, finish: str | None = None) -> 
     return {"index": index, "delta": delta, "finish_reason": finish}
 
 
-def begin_call(path: str, *reads: bytes, **tables: Any) -> Call:
+def begin_call(path: str, *reads: Step, **tables: Any) -> Call:
     app = AbridgeMiddleware(
         Upstream(Answer(reads)),
         settings_for(upstreams=[{"api": "chat"}], **tables),
@@ -145,6 +145,20 @@ async def test_a_large_frame_after_reasoning_that_is_gathered_is_read(
     rest = chunk(choice({"content": REST})) + chunk(choice({}, finish="stop")) + DONE
     received = await begin_call(CHAT, *thoughts, rest, **tables).finish()
     assert said(received.data) == REST
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["a cut", "a client that leaves"])
+@pytest.mark.parametrize("tables", [SHOWN, HIDDEN], ids=["shown", "hidden"])
+async def test_reasoning_that_is_gathered_is_counted_before(
+    *, leaves: bool, tables: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="abridge.requests")
+    reached, never = asyncio.Event(), asyncio.Event()
+    thoughts = [chunk(choice({"reasoning_content": f"{number}, "})) for number in range(9)]
+    call = begin_call(CHAT, *thoughts, reached.set, *([never] if leaves else []), **tables)
+    await reached.wait()
+    await (call.leave() if leaves else call.finish())
+    assert "reasoning_characters=27" in caplog.text
 
 
 async def test_what_comes_after_a_large_frame_stays_after_it() -> None:
