@@ -139,7 +139,7 @@ _BAD_TITLE = lazy_compile(
 
 
 class Loops:
-    """Finds words that go on repeating themselves. Each word is compared with those before it."""
+    """Finds words that go on repeating themselves, at most `LOOP_PERIOD` words apart."""
 
     def __init__(self) -> None:
         self._rest = ""
