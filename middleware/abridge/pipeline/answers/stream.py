@@ -179,8 +179,7 @@ class StreamAnswer(Answer):
         return frames
 
     def _tell(self, events: list[Event], shown: Event | None = None) -> None:
-        """Write a delta that is told later, and have events sequenced. Where nothing is written, a
-        keep-alive is due in its place."""
+        """Write what is told later, sequence events; if nothing goes out, a keep-alive is due."""
         self._wrote_nothing = True
         if shown is not None:
             self.emit([shown])
