@@ -568,12 +568,14 @@ class TestShown:
 
     async def test_nothing_is_wider_than_the_window(self, page: Open) -> None:
         word, scrolled = "unbreakable" * 30, "document.documentElement.scrollWidth"
+        late = "document.querySelectorAll('.bars .bar').forEach((bar) => (bar.style.left = '100%'))"
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
             for width in (360, 820, 1440):
                 await tab.size(width, 800)
                 await ask_question(tab, word)
                 await tab.until(RECORDED)
+                await tab.get(late)  # as what began at the very end
                 for letters in (16, 32):
                     await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
                     await tab.until(f"{scrolled} <= {width}")  # the page may still be laid out

@@ -52,7 +52,8 @@ function stepOf(end) {
 
 /** @param {Times} times */
 function extent(times) {
-  const ends = [times.seconds, times.thinking?.[1], times.answer?.[1], ...times.parts.map((part) => part.ended)];
+  const marks = [...times.parts, ...times.calls].map((mark) => mark.ended);
+  const ends = [times.seconds, times.thinking?.[1], times.answer?.[1], ...marks];
   return Math.max(...ends.map((time) => time ?? 0));
 }
 
