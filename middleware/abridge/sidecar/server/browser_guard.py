@@ -73,17 +73,17 @@ class BrowserGuard:
             )
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        refusal = None if scope["type"] == "lifespan" else self._find_refusal(scope)
-        if refusal is None:
-            return self._app(scope, receive, send)
-        return self._refuse(refusal, scope, receive, send)
+        headers = dict(scope.get("headers", ()))
+        refusal = None if scope["type"] == "lifespan" else self._find_refusal(scope, headers)
+        if refusal is not None:
+            return self._refuse(refusal, scope, receive, send)
+        app = self._app if b"origin" in headers else self._inner
+        return app(scope, receive, send)
 
     def _without_origin(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Call the app without an origin: upstream would judge it by a list of its own."""
-        headers = scope.get("headers", ())
-        if b"origin" in dict(headers):
-            scope = {**scope, "headers": [one for one in headers if one[0] != b"origin"]}
-        return self._inner(scope, receive, send)
+        headers = [header for header in scope["headers"] if header[0] != b"origin"]
+        return self._inner({**scope, "headers": headers}, receive, send)
 
     async def _refuse(
         self, refusal: RequestError, scope: Scope, receive: Receive, send: Send
@@ -92,8 +92,7 @@ class BrowserGuard:
         api = find_api(*request_paths(scope)) or RESPONSES
         await refuse(refusal, api, scope, receive, send)
 
-    def _find_refusal(self, scope: Scope) -> RequestError | None:
-        headers = dict(scope["headers"])
+    def _find_refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> RequestError | None:
         host = headers.get(b"host")  # every browser sends it; HTTP/1.0, as of some probes, has none
         if host is not None and not is_allowed_host(host, self._hosts):
             return WRONG_HOST
