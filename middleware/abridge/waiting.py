@@ -48,6 +48,8 @@ class Flag:
         return future
 
 
+do_nothing: Callable[..., object] = bool  # in place of a callback: it refers to nothing
+
 LAST_LOOK = 0.05
 """Seconds between the end of a limit and its judgement, in which what waits is read."""
 
@@ -94,7 +96,7 @@ class SilenceTimer:
     def cancel(self) -> None:
         """Stop for good, and let go of `expire`."""
         self._deadline = None
-        self._expire = bool  # which does nothing
+        self._expire = do_nothing
         if self._handle is not None:
             self._handle.cancel()
 

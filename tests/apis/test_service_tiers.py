@@ -10,10 +10,9 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
-from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
-from abridge.apis.messages.api import MESSAGES
 from abridge.apis.protocols import RequestEcho
+from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
@@ -33,7 +32,7 @@ from tests.support.streams import (
 
 Json = dict[str, Any]
 
-CLIENTS: dict[str, Api] = {api.name: api for api in (CHAT, RESPONSES, MESSAGES)}
+CLIENTS = {api.name: api for api in APIS}
 
 NONE_KNOWN = {"chat": None, "responses": "auto", "messages": None}
 """What each API's clients read where upstream names no tier."""

@@ -282,6 +282,7 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
         await until(lambda: link._writable is not None)
         await response.aclose()
         await soon(link.closed.wait())
+        assert connections_in_use(transport) == []
 
 
 async def test_cancelling_before_the_headers_is_noticed_upstream(transport: Transport) -> None:

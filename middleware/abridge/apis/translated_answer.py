@@ -43,7 +43,6 @@ not allow (openresponses, `ResponseResource`)."""
 WireEvents: TypeAlias = Iterable[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
 
-
 AddedText: TypeAlias = tuple[DeltaFrame | None, str]
 """What is written of an event that only adds to a text: the frame of such deltas, and the text."""
 

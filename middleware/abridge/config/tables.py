@@ -282,8 +282,8 @@ class HistorySettings(Table):
     (`altered`), or also what the client dropped (`always`)."""
     keep: Literal["client", "none", "tool_rounds", "all"] = "client"
     """Which earlier reasoning is sent upstream: `client` is what the client returned and what is
-    put back; `tool_rounds` is everything since the last user message; `all` and `none` are what
-    they say. What a profile demands is always sent."""
+    put back; `tool_rounds` is everything since the last user message; `all` is everything, `none`
+    nothing. What a profile demands is always sent."""
     store: StoreAddress = "memory"
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
     Valkey: `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `ssl_*` options in

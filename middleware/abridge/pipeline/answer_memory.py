@@ -12,6 +12,7 @@ from abridge.apis.protocols import Reader, Writer
 from abridge.config.settings import ATTEMPT, Settings
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
+from abridge.errors import RequestError
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.turn_memory import TurnMemory
@@ -116,5 +117,6 @@ class _AnswerToRemember:
         try:
             await storage.save(FinishedResponse(response, ended, self.display, work))
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
-            _log.warning("answer not stored: %s", getattr(error, "code", type(error).__name__))
+            reason = error.code if isinstance(error, RequestError) else type(error).__name__
+            _log.warning("answer not stored: %s", reason)
         self.answers.note_size()

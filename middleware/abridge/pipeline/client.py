@@ -14,7 +14,7 @@ from collections.abc import Callable
 from starlette.types import Message, Receive, Send
 
 from abridge.http.asgi import AppReceive, call_on_leave, find_write_at_once
-from abridge.waiting import Flag
+from abridge.waiting import Flag, do_nothing
 
 HIGH_WATER = 64 << 10
 """Bytes that may wait for a slow client before reading from upstream pauses."""
@@ -73,8 +73,8 @@ class Client:
         self.departed = False  # true once the client has left
         self.finished = False  # true once everything was sent
         self.status: int | None = None
-        self.on_sent: Callable[[], object] = bool  # called after each send
-        self.on_leave: Callable[[], object] = bool
+        self.on_sent: Callable[[], object] = do_nothing  # called after each send
+        self.on_leave: Callable[[], object] = do_nothing
         self.keep_alive: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
 
     def listen(self, tasks: asyncio.TaskGroup) -> None:
@@ -86,11 +86,11 @@ class Client:
         """Listen and call no more. So nothing that was called refers to the client in a circle, and
         all of it is freed at once."""
         if self._listening is None:
-            call_on_leave(self._receive, bool)  # which does nothing
+            call_on_leave(self._receive, do_nothing)
         else:
             self._listening.cancel()
             self._listening = None
-        self.on_sent = self.on_leave = bool
+        self.on_sent = self.on_leave = do_nothing
         self.keep_alive = bytes
 
     async def _wait_until_it_leaves(self) -> None:

@@ -23,7 +23,7 @@ from abridge.pipeline.client import Clock
 from abridge.summarizers.checks import FAILURES
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
-from abridge.waiting import Flag
+from abridge.waiting import Flag, do_nothing
 
 UNKNOWN_USAGE = SummarizerUsage()
 """Usage of a call that was cancelled."""
@@ -125,7 +125,7 @@ class SummaryRunner:
     def stop(self) -> None:
         """Cancel everything that runs, start nothing more and emit nothing."""
         self._stopped = True
-        self._emit = bool  # which does nothing, and refers to nothing in a circle
+        self._emit = do_nothing  # which refers to nothing in a circle
         self.stop_reading()
         self.is_full = False
         self._room.set()

@@ -95,6 +95,15 @@ async def test_a_comment_of_which_the_end_comes_alone_passes() -> None:
     assert b": not yet\n\n" in received.data
 
 
+async def test_a_comment_stays_where_it_was_among_frames_that_come_together() -> None:
+    first, second = chunk(choice({"content": "One"})), chunk(choice({"content": "Two"}))
+    end = chunk(choice({}, finish="stop")) + DONE
+    together, engaged = first + b": between\n\n" + second + end, {"default": "auto"}
+    received = await begin_call(CHAT, together, summary=engaged).finish()
+    places = [received.data.index(said) for said in (b"One", b": between", b"Two")]
+    assert places == sorted(places)
+
+
 async def test_no_turn_of_the_event_loop_is_long_for_many_choices() -> None:
     numbers = range(MANY_CHOICES)
     stream = (

@@ -68,7 +68,6 @@ ROLES = get_args(Role)
 IMAGE_DETAILS = ("auto", "low", "high")
 """Values of an image's `detail` (openai-openapi, image parts of a message)."""
 
-
 NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_content", "nothing"})
 """Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
 

@@ -414,7 +414,8 @@ class ChatReader:
         ends = self._makes_envelopes and finishes and not reader.finished
         has_frame = error is not None and self._carries_frames
         events = reader.read(choice, separate_finish=separate_finish or has_frame)
-        self._finished |= {reader.lane} if reader.finished else set()
+        if reader.finished:
+            self._finished.add(reader.lane)
         if error is not None:
             self._failed = True
             said = events.pop().said if has_frame else None
@@ -488,7 +489,7 @@ class ChatReader:
     # Usage
 
     def _is_last(self, choices: list[Json]) -> bool:
-        """Return whether every choice has finished once these are read."""
+        """Return whether all choices have finished once these of them are read."""
         finishing = {get_index(choice) for choice in choices if choice.get("finish_reason")}
         return len(self._choices) == len(self._finished) + len(finishing - self._finished)
 

@@ -80,7 +80,6 @@ class ChoiceTexts:
         self._others: dict[_Place, ThinkingFilter] = {}  # of texts in which thinking has no place
         self._held: list[Json] = []  # choices
         self._has_field = display.hides_raw and display.drops_inline
-
         self.dropped = 0  # texts of thinking that repeat the reasoning, or stand where none may
         self._logprobs = ShownLogprobs()
 

@@ -48,7 +48,6 @@ ENCRYPTED_CONTENT = "encrypted_content"
 _EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
 """Fields of an item that say nothing on their own."""
 
-
 TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
 """Types of items that clients of another API are shown."""
 

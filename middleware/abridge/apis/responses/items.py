@@ -984,29 +984,29 @@ class Addresses(Generic[Named]):
     neither."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str | int, Named | None] = {}  # or index; None for an id that two have
-        self._given: defaultdict[Named, list[str | int]] = defaultdict(list)  # the keys of each
+        self.by_key: dict[str | int, Named | None] = {}  # id or index; None for an id of two
+        self._keys: defaultdict[Named, set[str | int]] = defaultdict(set)  # of each
 
     def find(self, given_id: Any, index: Any) -> Named | None:
-        named = self.by_id.get(string(given_id))
-        return self.by_id.get(index) if named is None and isinstance(index, int) else named
+        named = self.by_key.get(string(given_id))
+        return self.by_key.get(index) if named is None and isinstance(index, int) else named
 
     def add(self, named: Named, given_id: Any, index: Any = None) -> None:
         """Add what has this id, in the place of what has its index, too."""
-        replaced = self.by_id.get(index, named) if isinstance(index, int) else named
+        replaced = self.by_key.get(index, named) if isinstance(index, int) else named
         if string(given_id):
-            is_alone = self.by_id.get(given_id, named) in (named, replaced)
-            self.by_id[given_id] = named if is_alone else None
-            self._given[named] += [given_id] if is_alone else []
+            is_alone = self.by_key.get(given_id, named) in (named, replaced)
+            self.by_key[given_id] = named if is_alone else None
+            self._keys[named].add(given_id)
         if isinstance(index, int):
-            self.by_id[index] = named
-            self._given[named].append(index)
+            self.by_key[index] = named
+            self._keys[named].add(index)
 
     def hand_over(self, old: Named, new: Named) -> None:
         """Give all addresses of one to another."""
-        given = self._given.pop(old, [])
-        self.by_id.update({key: new for key in given if self.by_id[key] is old})
-        self._given[new] += given
+        keys = self._keys.pop(old, set())
+        self.by_key.update({key: new for key in keys if self.by_key[key] is old})
+        self._keys[new] |= keys
 
 
 OutputEntry: TypeAlias = tuple[int | None, Any]
@@ -1085,7 +1085,7 @@ class OutputItems:
     def add(self, added: Json, index: Any) -> OutputItem:
         """Add an item under the next output index."""
         number, given_id = len(self._items), upstream_id(added)
-        is_taken = not given_id or given_id in self._addresses.by_id
+        is_taken = not given_id or given_id in self._addresses.by_key
         item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
         item = self._items[number] = OutputItem(number, added, self.state, item_id)
         is_numbered = isinstance(index, int)
@@ -1140,7 +1140,7 @@ class OutputItems:
         """
         given_id = upstream_id(done)
         item = self._addresses.find(given_id, index) or self._find_unaddressed(done)
-        is_new_id = bool(given_id) and given_id not in self._addresses.by_id
+        is_new_id = bool(given_id) and given_id not in self._addresses.by_key
         if item is not None and is_new_id:
             self._addresses.add(item, given_id)
         if item is not None or is_new_id or isinstance(index, int):
@@ -1190,7 +1190,7 @@ class OutputItems:
         left = dict(self._items)
         found: list[OutputItem | None] = []
         for entry in map(as_object, output):
-            item = self._addresses.by_id.get(upstream_id(entry))
+            item = self._addresses.by_key.get(upstream_id(entry))
             found.append(left.pop(item.output_index, None) if item is not None else None)
         by_type: defaultdict[str, deque[OutputItem]] = defaultdict(deque)
         for item in left.values():
