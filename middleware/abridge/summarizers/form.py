@@ -283,7 +283,7 @@ def unframed(text: str) -> str:
     prompt."""
     for row in (FENCE, MARK):
         text = ConstructStage(row, context="\n").feed(text, last=True)
-    text = text.strip()
-    while found := _PREAMBLE.match(text):
-        text = text[found.end() :]
-    return text
+    text, start = text.strip(), 0
+    while found := _PREAMBLE.match(text, start):
+        start = found.end()
+    return text[start:]
