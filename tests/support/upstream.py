@@ -124,14 +124,17 @@ class NamingUpstream(Upstream):
 
     def answer(self, request: ReceivedRequest) -> Answer:
         answer, asked = super().answer(request), request.json.get("model")
-        if not isinstance(asked, str):
-            return answer
-        name = json.dumps(asked).encode()
-        steps = [
-            step.replace(b'"thinker-1"', name) if isinstance(step, bytes) else step
-            for step in answer.steps
-        ]
-        return replace(answer, steps=steps)
+        return of_model(answer, asked) if isinstance(asked, str) else answer
+
+
+def of_model(answer: Answer, model: str) -> Answer:
+    """Return an answer with a model's name in place of `thinker-1`."""
+    name = json.dumps(model).encode()
+    steps = [
+        step.replace(b'"thinker-1"', name) if isinstance(step, bytes) else step
+        for step in answer.steps
+    ]
+    return replace(answer, steps=steps)
 
 
 class _Gone(Exception):

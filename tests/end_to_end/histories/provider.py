@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tests.end_to_end.histories.answers import TOOL, Call, Script
-from tests.support.upstream import Answer, ReceivedRequest, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream, of_model
 
 Json = dict[str, Any]
 Turn = list[Json]
@@ -78,7 +78,7 @@ class Provider(Upstream, ABC):
         credentials = map(request.header, ("authorization", "x-api-key", "x-goog-api-key"))
         script = self._say(body, next(filter(None, credentials), ""))
         self.ledger.append(Entry(script, self.write_turn(script, body)))
-        answer = self.play(self.ledger[-1], stream=self.streams(request))
+        answer = of_model(self.play(self.ledger[-1], stream=self.streams(request)), self.model)
         answer.headers = {**answer.headers, SERIAL: str(script.serial)}
         return answer
 
