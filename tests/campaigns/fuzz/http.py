@@ -372,6 +372,8 @@ def _judge_responses(sent: bytes) -> Iterator[str]:
         length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
         if length is None and b"transfer-encoding" in head.lower():
             sent = re.sub(rb"\A(?:[1-9a-f][0-9a-f]*\r\n[^\x00]*?\r\n)*?0\r\n\r\n", b"", rest)
+        elif length is None and b"\r\nconnection: close" in head.lower():
+            return  # its body ends with the connection, as for HTTP/1.0
         else:
             body = int(length[1]) if length and not rest.startswith(b"HTTP/1.1 ") else 0
             sent = rest[body:] if status != 100 else rest
