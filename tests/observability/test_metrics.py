@@ -432,6 +432,16 @@ class TestOutcomes:
         assert counted.outcomes("requests_total") == {"failed": 1}
         assert "upstream default: The upstream fell silent." in caplog.text
 
+    @pytest.mark.parametrize("came", [0, 5], ids=["before its answer", "in the middle of it"])
+    async def test_the_line_names_what_the_application_raised(
+        self, counted: Counted, caplog: pytest.LogCaptureFixture, came: int
+    ) -> None:
+        frames = [*chat_stream(THOUGHT, "Hello.")[:came], ValueError("A secret.")]
+        with pytest.raises(ValueError, match=r"A secret\."):
+            await call(counted.app(Answer(frames)), PATHS["chat"], CHAT)
+        lines = [line for line in caplog.messages if line.startswith("upstream default: ")]
+        assert lines == ["upstream default: the application raised ValueError"]
+
     @pytest.mark.parametrize(
         ("last", "cause"),
         [

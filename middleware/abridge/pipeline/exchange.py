@@ -310,7 +310,10 @@ class Exchange:
         if isinstance(failure, UpstreamBroken):
             return str(failure)
         error = self._recorder.error
-        return error.message if isinstance(error, AnswerFault) else "no whole answer came"
+        if isinstance(error, AnswerFault):
+            return error.message
+        raised = type(failure).__name__
+        return "no whole answer came" if failure is None else f"the application raised {raised}"
 
 
 class _RequestTasks(asyncio.TaskGroup):
