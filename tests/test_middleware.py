@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from abridge.config.settings import Settings
+from abridge.core.plan import Passage
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.sidecar.app import create_app
@@ -952,6 +953,13 @@ class TestAttribution:
         assert answer.data == b"".join(frames)
 
 
+class ReturnsText:
+    name = "returns"
+
+    async def summarize(self, _: Passage) -> str:
+        return "It returns its text instead of yielding it."
+
+
 class TestArguments:
     """What cannot work is refused when the app is built, in words."""
 
@@ -1004,7 +1012,17 @@ class TestArguments:
         for review in (check, partial(check, _=1), Check(), Check().__call__, later):
             AbridgeMiddleware(thinker(), review=review, registry=CollectorRegistry())
 
-    @pytest.mark.parametrize("summarizer", [object(), Scripted, "extractive"])
+    @pytest.mark.parametrize("tenant", ["anna", "header:x-user"])
+    def test_a_tenant_that_is_no_function(self, tenant: Any) -> None:
+        with pytest.raises(SettingsError, match="tenant: must be a function"):
+            AbridgeMiddleware(thinker(), tenant=tenant, registry=CollectorRegistry())
+
+    @pytest.mark.parametrize("sinks", [print, [asyncio.sleep]], ids=["no list", "async"])
+    def test_sinks_that_cannot_be_called_with_a_record(self, sinks: Any) -> None:
+        with pytest.raises(SettingsError, match="sinks: must be a list of functions"):
+            AbridgeMiddleware(thinker(), sinks=sinks, registry=CollectorRegistry())
+
+    @pytest.mark.parametrize("summarizer", [object(), Scripted, "extractive", ReturnsText()])
     def test_a_summarizer_that_is_none(self, summarizer: Any) -> None:
         settings = Settings(summarizer={"kind": "object"})
         registry = CollectorRegistry()

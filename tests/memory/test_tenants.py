@@ -126,6 +126,13 @@ def test_a_callable_names_the_tenant() -> None:
     assert anna not in {tenant(authorization="anna"), tenant("header:named", named="anna")}
 
 
+@pytest.mark.parametrize("name", [7, 0, b"anna", ["anna"]])
+def test_a_callable_that_names_the_tenant_by_no_text_is_told_so(name: Any) -> None:
+    """Nor is a user whose number is zero taken for nobody."""
+    with pytest.raises(TypeError, match=f"tenant: returned {type(name).__name__}; must return"):
+        tenant_tag(scope(), KEY, lambda _: name, anonymous=True)
+
+
 def test_a_tenant_has_a_tag_under_each_key() -> None:
     ring = Keyring((Key.random(), replace(Key.random(), id="old")))
     tags = tenant_tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)

@@ -67,12 +67,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form=f"{_TITLE_FORM}, blank line, two or three short sentences",
         example=_EXAMPLE,
         size=600,
-        extract=ExtractRules(
-            chars_per_sentence=25,
-            max_sentences=8,
-            max_chars=700,
-            min_chars=580,
-        ),
+        extract=ExtractRules(chars_per_sentence=25, max_sentences=8, max_chars=700, min_chars=580),
     ),
     "concise": Style(
         native="concise",
@@ -82,12 +77,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form="one sentence, no title",
         example="I weigh the coast road against the motorway and settle on the motorway.",
         size=400,
-        extract=ExtractRules(
-            chars_per_sentence=800,
-            max_sentences=2,
-            max_chars=400,
-            min_chars=0,
-        ),
+        extract=ExtractRules(chars_per_sentence=800, max_sentences=2, max_chars=400, min_chars=0),
     ),
     "detailed": Style(
         native="detailed",
@@ -98,10 +88,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         example=_EXAMPLE,
         size=1100,
         extract=ExtractRules(
-            chars_per_sentence=25,
-            max_sentences=12,
-            max_chars=1000,
-            min_chars=340,
+            chars_per_sentence=25, max_sentences=12, max_chars=1000, min_chars=340
         ),
     ),
     "title": Style(
@@ -112,12 +99,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form=f"only {_TITLE_FORM}",
         example="**Comparing the two routes**",
         size=80,
-        extract=ExtractRules(
-            chars_per_sentence=1500,
-            max_sentences=3,
-            max_chars=640,
-            min_chars=0,
-        ),
+        extract=ExtractRules(chars_per_sentence=1500, max_sentences=3, max_chars=640, min_chars=0),
         title_only=True,
     ),
 }

@@ -79,7 +79,7 @@ class OpenStores:
 
 
 class MemoryRegistry:
-    """One `RouteMemory` per route. Raises SettingsError for invalid keys."""
+    """One `RouteMemory` per route. Raises SettingsError for invalid keys, or no function."""
 
     def __init__(
         self,
@@ -88,6 +88,8 @@ class MemoryRegistry:
         tenant: TenantCallable | None,
         lasting: Lasting | None = None,
     ) -> None:
+        if not (tenant is None or callable(tenant)):
+            raise SettingsError("tenant: must be a function of the ASGI scope")
         stores = (lasting or Lasting()).get("stores", partial(OpenStores, settings, observe))
         self.stores, self.keyring = stores, stores.keyring
         self._memories = {

@@ -65,7 +65,9 @@ def tenant_tag(
 
 
 def _callable_identity(scope: Scope, rule: TenantCallable) -> list[bytes]:
-    name = rule(scope)
+    name: object = rule(scope)
+    if not isinstance(name, str | None):
+        raise TypeError(f"tenant: returned {type(name).__name__}; must return a str or None")
     return [b"named:", name.encode(errors="surrogatepass")] if name else []
 
 

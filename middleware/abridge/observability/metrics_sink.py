@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from inspect import iscoroutinefunction
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -14,6 +15,7 @@ from abridge.apis.api import Api
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
+from abridge.errors import SettingsError
 from abridge.lasting import Lasting
 from abridge.observability.ledger import open_ledger
 from abridge.observability.logs import log_request
@@ -53,6 +55,8 @@ class MetricsSink:
     def __init__(
         self, metrics: Metrics, settings: Settings, sinks: Sequence[Sink], lasting: Lasting
     ) -> None:
+        if callable(sinks) or any(map(iscoroutinefunction, sinks)):
+            raise SettingsError("sinks: must be a list of functions of a record, none is async")
         self.metrics = metrics
         self.ledger = lasting.get("ledger", partial(open_ledger, settings, metrics))
         if self.ledger is not None:
@@ -100,10 +104,8 @@ class MetricsSink:
             for hidden, pieces in record.hidden.items():
                 self.metrics.hidden.labels(record.profile or "none", hidden).inc(pieces)
         if record.api is None:
-            if record.dropped_response_fields:
-                self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
-                    record.dropped_response_fields
-                )
+            if dropped := record.dropped_response_fields:
+                self.metrics.dropped_fields.labels(record.rebuilt_as).inc(dropped)
             return
         good = record.status is not None and 200 <= record.status < 300
         model = self._models.label(record.model, may_add=good)

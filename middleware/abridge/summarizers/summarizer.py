@@ -7,6 +7,7 @@ then, if known, the usage of the call.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from inspect import iscoroutinefunction
 from typing import Protocol, TypeGuard
 
 from abridge.core.plan import Passage
@@ -46,7 +47,8 @@ class UserSummarizer:
 
     def __init__(self, summarizer: Summarizer) -> None:
         """Raises SettingsError for what is no summarizer."""
-        if isinstance(summarizer, type) or not callable(getattr(summarizer, "summarize", None)):
+        method = None if isinstance(summarizer, type) else getattr(summarizer, "summarize", None)
+        if not callable(method) or iscoroutinefunction(method):
             raise SettingsError(
                 "summarizer: must be an object with a method summarize(passage), which yields text "
                 "(async def, with yield)"
