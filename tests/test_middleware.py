@@ -468,6 +468,7 @@ class TestHiding:
         scope = {"type": "websocket", "path": "/v1/realtime", "extensions": extensions}
         await wrap(Probe(), reasoning={"expose": "none"})(scope, connect, send)
         assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 426)
+        assert b"reasoning.open_paths" in sent[1]["body"]
 
 
 class TestRequestBody:

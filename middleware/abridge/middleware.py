@@ -24,7 +24,7 @@ from abridge.config.client_key import CLIENT_KEY, LEDGER, client_key
 from abridge.config.settings import ATTEMPT, Settings, check_settings
 from abridge.config.warnings import unused_addresses
 from abridge.errors import RequestError, SettingsError
-from abridge.http.asgi import CLOSING, NO_WEBSOCKET, drop_headers, request_paths, run_lifespan
+from abridge.http.asgi import CLOSING, drop_headers, request_paths, run_lifespan
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics import metrics_for
@@ -32,6 +32,7 @@ from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import BACKGROUND, RECORD, TRACE, WEBSOCKET, Record, Sink
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.answers.error_writer import ErrorWriter, refuse
+from abridge.pipeline.closed_paths import SOCKET_CLOSED
 from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead
 from abridge.pipeline.engage import Engagement
 from abridge.pipeline.model_lists import wants_anthropics_shape
@@ -155,7 +156,7 @@ class AbridgeMiddleware:
                 with self._metrics_sink.metrics.websockets_open.track_inprogress():
                     await self.load_sessions()(scope, receive, send).run()
         elif self._serving.paths.closes_socket(scope):
-            error = RequestError(NO_WEBSOCKET, status=426, code="no_websocket")
+            error = RequestError(SOCKET_CLOSED, status=426, code="no_websocket")
             await refuse(error, RESPONSES, scope, receive, send)
         else:
             await self.app(scope, receive, send)

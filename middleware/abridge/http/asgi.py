@@ -35,8 +35,6 @@ CLOSING = "abridge.closing"
 """Scope key of an `asyncio.Event` that a server sets when it is about to close its connections, as
 Abridge's own does with WebSockets. Without it, the server's own close is taken for the client's."""
 
-NO_WEBSOCKET = "WebSockets are not served here."
-
 FRAMING_HEADERS = (b"content-length", b"transfer-encoding")
 """Headers that say where a body ends."""
 

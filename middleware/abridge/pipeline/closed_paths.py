@@ -18,6 +18,12 @@ REASONING_HIDDEN = (
     "The setting reasoning.open_paths opens it."
 )
 
+SOCKET_CLOSED = (
+    "WebSockets to this path are closed, because reasoning is hidden here and nothing reads them. "
+    "The setting reasoning.open_paths opens those of an application, and server.websockets has "
+    "those of the Responses API served."
+)
+
 KEY_SHARED = (
     "This path is closed, because all clients share one key here and would share what is behind "
     "the path. The setting upstreams[].forward_paths opens it."

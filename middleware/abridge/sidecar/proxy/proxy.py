@@ -26,7 +26,6 @@ from starlette.types import Message, Receive, Scope, Send
 from abridge.client_shares import ClientShares, client_of
 from abridge.config.settings import ATTEMPT, ROUTE, Settings, check_settings
 from abridge.http.asgi import (
-    NO_WEBSOCKET,
     answering_upgrade,
     call_on_leave,
     find_write_at_once,
@@ -296,7 +295,7 @@ def _update_record(scope: Scope, *, status: int | None = None, code: str | None 
 
 def _no_websocket(scope: Scope) -> HttpResponse:
     """Return what clients fall back to HTTP after."""
-    return error_response(scope, 426, "no_websocket", NO_WEBSOCKET)
+    return error_response(scope, 426, "no_websocket", "WebSockets are not served here.")
 
 
 async def _send_response(response: HttpResponse, send: Send) -> None:
