@@ -60,6 +60,13 @@ def test_an_error_in_another_shape_is_written_in_the_clients() -> None:
     assert anthropic == {"flat": expected, "request_id": "req_1"}
 
 
+def test_an_error_of_an_applications_framework_is_written_in_the_clients_shape() -> None:
+    """FastAPI answers so to `HTTPException(429, "No.")`."""
+    told = translate_error(b'{"detail": "No."}', CHAT.upstream, MESSAGES, 429, request_id="req_1")
+    error = {"type": "rate_limit_error", "message": "No."}
+    assert json.loads(told) == {"type": "error", "error": error, "request_id": "req_1"}
+
+
 @pytest.mark.parametrize("body", [b"<html>", b'{"error": "No."}', b"[]", b"{}"])
 def test_what_is_no_error_body_stays_as_it_came(body: bytes) -> None:
     assert translate_error(body, CHAT.upstream, FLAT) == body

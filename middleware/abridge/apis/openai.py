@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
 from abridge.apis.errors import read_detail
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, first_string, objects, string
 from abridge.apis.params import (
     check_object,
     invalid_value_error,
@@ -58,9 +58,26 @@ def failure_body(error: ErrorDetail, answer: Json) -> Json:
     return body
 
 
+def respell_error(answer: Json) -> Json:
+    """Return an answer that is an error of another form, as vLLM's and FastAPI's, as an error body.
+
+    An answer with anything else in it stays as it is.
+    """
+    message = first_string(answer, "message", "detail")
+    is_error = bool(message) or answer.get("object") == "error"
+    if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
+        return answer
+    return error_body(
+        message,
+        kind=string(answer.get("type")) or "server_error",
+        param=answer.get("param"),
+        code=answer.get("code"),
+    )
+
+
 def read_error(body: Json) -> ApiError | None:
     """Read an error body; return None if it is not one."""
-    error = body.get("error")
+    error = respell_error(body).get("error")
     if not isinstance(error, dict):
         return None
     return ApiError(

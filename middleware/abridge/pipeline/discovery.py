@@ -19,8 +19,8 @@ from starlette.types import ASGIApp
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
+from abridge.apis.openai import respell_error
 from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from abridge.apis import sse
 from abridge.apis.errors import read_detail
-from abridge.apis.json import dumps, first_string, string
+from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
@@ -30,20 +30,3 @@ def read_finish_error(choice: Json) -> ErrorDetail | None:
     if reason not in BROKEN_REASONS:
         return None
     return replace(error, message=error.message or f"The model's answer broke off: {reason}.")
-
-
-def respell_error(answer: Json) -> Json:
-    """Return an answer that is an error of another form, as vLLM's and FastAPI's, as an error body.
-
-    An answer with anything else in it stays as it is.
-    """
-    message = first_string(answer, "message", "detail")
-    is_error = bool(message) or answer.get("object") == "error"
-    if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
-        return answer
-    return error_body(
-        message,
-        kind=string(answer.get("type")) or "server_error",
-        param=answer.get("param"),
-        code=answer.get("code"),
-    )

@@ -14,12 +14,12 @@ from typing import Any
 
 from abridge.apis import shapes
 from abridge.apis.chat.chunks import HEADER_FIELDS, MAX_CHOICES
-from abridge.apis.chat.errors import respell_error
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, get_delta, get_index, read_answer_text
 from abridge.apis.errors import whole_error
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.logprobs import LOGPROBS, spells
 from abridge.apis.markers import is_marked, split_marked
+from abridge.apis.openai import respell_error
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
