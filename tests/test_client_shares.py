@@ -51,3 +51,13 @@ def test_an_ipv6_network_is_one_client(one: str, other: str, *, same: bool) -> N
 def test_a_request_without_a_peer_has_a_client_too() -> None:
     assert client_of({"client": None}) == client_of({}) == ""
     assert client_of({"client": ("192.0.2.1", 80)}) == "192.0.2.1"
+
+
+def test_what_is_held_still_counts_after_a_change_of_the_total() -> None:
+    shares = ClientShares(10, 10)
+    assert shares.take("anna", 8)
+    shares.resize(12, 12)
+    assert not shares.take("bert", 5)
+    assert shares.take("bert", 4)
+    shares.give_back("anna", 8)
+    assert shares.take("bert", 8)

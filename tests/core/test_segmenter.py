@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.core.segmenter import (
@@ -159,13 +159,18 @@ def test_a_cut_has_the_text_before_it() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
-def test_context_stays_in_proportion_to_the_reasoning(stretches: list[str]) -> None:
+@example(["One.", "Two.", "b" * 190])
+def test_context_is_the_end_of_what_came_before_and_stays_in_proportion(
+    stretches: list[str],
+) -> None:
     made = segmenter(part_chars=200, tail_chars=0)
-    sent = reasoning_text = 0
+    told, sent, reasoning_text = "", 0, 0
     for stretch in stretches:
         last = [*made.feed(stretch), made.end_stretch()]
         for cut in filter(None, last):
-            assert len(cut.before) <= MAX_CONTEXT
+            share = min(MAX_CONTEXT, int(MAX_CONTEXT_RATIO * len(cut.text)))
+            assert cut.before == told[max(len(told) - share, 0) :]
+            told += cut.text
             sent += len(cut.text) + len(cut.before)
         reasoning_text += len(stretch) + 2
         made.begin_stretch()

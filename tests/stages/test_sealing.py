@@ -120,3 +120,7 @@ def test_nothing_is_kept_without_a_key() -> None:
         made.add(event)
     made.note_call("call_Ab3dEf6hIj")
     assert (made.collected(), made.seal([{"text": "A"}])) == (None, "")
+
+
+def test_withheld_state_is_needed_whatever_follows_it() -> None:
+    assert is_needed(state("1", withheld=True), state("2"))
