@@ -165,3 +165,26 @@ class TestWriting:
             assert cycle.body == expected
 
         asyncio.run(write_all())
+
+
+async def test_a_disconnect_reported_during_the_last_send_is_no_departure() -> None:
+    """uvicorn's `receive` says so as soon as the response is complete, while `send` still waits."""
+    complete = asyncio.Event()
+
+    async def receive() -> Message:
+        await complete.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            complete.set()
+            await asyncio.sleep(0.01)
+
+    client = Client(receive, send, Clock())
+    async with asyncio.TaskGroup() as tasks:
+        client.listen(tasks)
+        client.start(START)
+        client.close()
+        await client.run()
+    assert client.finished
+    assert not client.departed
