@@ -14,8 +14,8 @@ from itertools import filterfalse
 
 
 class Flag:
-    """As `asyncio.Event` is one, which takes 760 bytes, most of them for a queue of tasks that is
-    nearly always empty; every open stream has several."""
+    """What tasks wait for, as for an `asyncio.Event`. That takes 760 bytes, most of them for a queue
+    of tasks that is nearly always empty; every open stream has several."""
 
     __slots__ = ("_is_set", "_waiting")
 

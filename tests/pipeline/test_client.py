@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
@@ -120,6 +121,18 @@ class TestWriting:
             client.write(b"a")
             client.write(b"b")
             assert (cycle.body, cycle.sends) == (b"ab", sends)
+
+    async def test_a_slow_client_gets_no_keep_alives_beside_what_waits(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Client, "KEEP_ALIVE_SECONDS", 0.01)
+        cycle = Cycle()
+        async with sending(cycle) as client:
+            client.keep_alive = lambda: b":"
+            cycle.takes_more.clear()
+            client.write(b"a")
+            await asyncio.sleep(0.05)
+        assert cycle.body == b"a"
 
     async def test_what_a_slow_client_is_sent_waits(self) -> None:
         cycle = Cycle()

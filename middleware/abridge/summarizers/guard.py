@@ -1,11 +1,11 @@
 """Protect answers from slow, failing or hostile summarizers.
 
 All requests of a process that use the same summarizer share one `Bulkhead`, and under the same
-settings one `Guard`. It limits the number of
-concurrent calls (a bulkhead: fewer calls than requests, so that a slow summarizer cannot take the
-proxy down), stops calling a failing summarizer for a while (a circuit breaker), enforces a timeout,
-and passes on only clean, non-blank text. Every failure becomes a `SummarizerError` whose message a
-client may read, whatever a user's summarizer or review raised; the log says whose code failed.
+settings one `Guard`. A guard limits the number of concurrent calls (a bulkhead: fewer calls than
+requests, so that a slow summarizer cannot take the proxy down), stops calling a failing summarizer
+for a while (a circuit breaker), enforces a timeout, and passes on only clean, non-blank text. Every
+failure becomes a `SummarizerError` whose message a client may read, whatever a user's summarizer or
+review raised; the log says whose code failed.
 
 A summarizer that misses the grace delays every answer by all of it. So after two consecutive misses
 `GraceBackoff` suspends the grace of a route for a while; the first answer after that tries again.
