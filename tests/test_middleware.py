@@ -788,6 +788,16 @@ class TestSummarizers:
         assert title.startswith("**")
         assert body.split(". ")[0] in THOUGHT
 
+    async def test_the_label_of_another_abridge_behind_it_is_replaced(self) -> None:
+        def labelled(answer: Call) -> list[str]:
+            start = answer.sent[0]["headers"]
+            return [value.decode() for name, value in start if name.startswith(b"x-abridge-")]
+
+        behind = wrap(Upstream(WHOLE), Scripted())
+        assert labelled(await call(behind, CHAT_PATH, ASKING)) == ["model", "reasoning"]
+        both = await call(wrap(behind), CHAT_PATH, ASKING)
+        assert labelled(both) == ["extractive", "reasoning"]
+
     async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(
             Answer(chat_stream(THOUGHT, "Hello.")),

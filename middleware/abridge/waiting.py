@@ -14,7 +14,7 @@ from itertools import filterfalse
 
 
 class Flag:
-    """What tasks wait for, as for an `asyncio.Event`. That takes 760 bytes, most of them for a queue
+    """What tasks wait for, as for an `asyncio.Event`. That takes 760 bytes, most of it for a queue
     of tasks that is nearly always empty; every open stream has several."""
 
     __slots__ = ("_is_set", "_waiting")

@@ -57,8 +57,8 @@ class ConnectionPool:
     ) -> UpstreamConnection:
         """Connect to an origin, by a proxy if there is one: to one of HTTPS, through a tunnel.
 
-        Raises httpx.ConnectError or httpx.ConnectTimeout.
-        With `fresh`, the origin's idle connections are closed: one of them was found dead.
+        With `fresh`, the origin's idle connections are closed: one of them was found dead. Raises
+        httpx.ConnectError or httpx.ConnectTimeout.
         """
         if fresh:
             for idle, _ in self._idle.pop(origin, ()):

@@ -19,6 +19,9 @@ from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer
 from abridge.pipeline.request import LANGUAGE_HEADER, SUMMARY_HEADER
 from abridge.work import Work, in_turns
 
+REPLACED_HEADERS = (*BODY_HEADERS, SUMMARY_HEADER, LANGUAGE_HEADER)
+"""Headers of an answer that is rewritten: another Abridge may have told of its own summary."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -69,7 +72,7 @@ class WholeAnswer(Answer):
             self._pass_or_refuse(ended.error)
             self._client.close()
             return
-        headers = drop_headers(self._start["headers"], BODY_HEADERS)
+        headers = drop_headers(self._start["headers"], REPLACED_HEADERS)
         headers = headers if is_json_by_type(headers) else with_type(headers, JSON)
         headers = [
             *headers,
