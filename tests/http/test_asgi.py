@@ -18,6 +18,7 @@ from abridge.http.asgi import (
     ReceiveUntil,
     call_on_leave,
     content_encoding,
+    request_paths,
     run_lifespan,
 )
 from abridge.waiting import Flag
@@ -58,6 +59,25 @@ def test_a_body_is_encoded_only_if_something_was_done_to_it(
     given: tuple[bytes, ...], encoding: bytes
 ) -> None:
     assert content_encoding([(b"Content-Encoding", value) for value in given]) == encoding
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "below"),
+    [
+        ("", "/v1/x", "/v1/x"),
+        ("/llm", "/llm/v1/x", "/v1/x"),
+        ("/llm", "/llmore/v1/x", "/llmore/v1/x"),
+        ("/llm", "/v1/x", "/v1/x"),
+    ],
+    ids=["none", "below it", "of another name", "left out by the server"],
+)
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_a_path_is_read_below_the_mount_point(
+    root: str, path: str, below: str, *, is_encoded: bool
+) -> None:
+    raw = path.replace("x", "%78") if is_encoded else path
+    scope = {"root_path": root, "path": path, "raw_path": raw.encode()}
+    assert request_paths(scope) == (below, below.replace("x", "%78") if is_encoded else below)
 
 
 class TestInflater:
