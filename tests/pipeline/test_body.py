@@ -111,3 +111,20 @@ class TestPace:
 )
 def test_the_time_that_a_body_may_take(received: int, seconds: float) -> None:
     assert LimitSettings(upload_rate=1000).upload_seconds(received) == seconds
+
+
+async def test_of_an_upload_that_broke_off_the_application_gets_what_came_and_the_end() -> None:
+    """What came may be a whole request in itself."""
+    came: list[Message] = [
+        {"type": "http.request", "body": b'{"model": "m"}', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    messages = iter(came)
+
+    async def receive() -> Message:
+        return next(messages)
+
+    buffered = await buffer_body(SCOPE, receive, LimitSettings(), reserve_nothing)
+    assert buffered.client_left
+    assert buffered.data is None
+    assert [await buffered() for _ in came] == came
