@@ -15,7 +15,7 @@ from abridge.observability.spending import Prices, tokens_of
 
 
 def record(**fields: Any) -> Record:
-    return Record("id", 0.0, 0.0, **fields)
+    return Record("id", 0.0, 0.0, **{"is_whole": fields.get("outcome") == "ok", **fields})
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def record(**fields: Any) -> Record:
         ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 15), "chunks": 99}, 15),
         ({"outcome": "ok", "chunks": 8, "characters": 40, "request_bytes": 80}, 38),
         ({"outcome": "left", "upstream_tokens": Tokens(10, 1), "chunks": 99}, 99),
+        ({"outcome": "left", "is_whole": True, "upstream_tokens": Tokens(9, 1), "chunks": 99}, 10),
         ({"outcome": "left", "summarizer_tokens": Tokens(7, 3, 10), "characters": 400}, 110),
         ({"outcome": "left", "chunks": 1, "answer_characters": 4000}, 1000),
         ({"outcome": "left", "chunks": 99, "answer_characters": 99}, 99),

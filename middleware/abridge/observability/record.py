@@ -136,6 +136,7 @@ class Record:
     summarizer_tokens: Tokens = NO_TOKENS
     response_id: str | None = None  # as upstream sent it
     response_model: str | None = None  # as upstream sent it
+    is_whole: bool = False  # upstream's answer came to its end, so that its usage is final
     summaries: dict[str, int] = field(default_factory=dict)  # reasoning items by outcome
     summary_error: str | None = None  # code of the first summary that failed
     calls: list[SummarizerCall] = field(default_factory=list)

@@ -139,7 +139,7 @@ class ExchangeRecorder:
 
     def _take_end(self, event: ResponseEnded, now: float) -> None:
         self.record.upstream_tokens = event.usage or self.record.upstream_tokens
-        self._summaries = event.summaries.values()
+        self._summaries, self.record.is_whole = event.summaries.values(), event.ok
         self.outcome = "ok" if event.ok and event.error is None else "failed"
         self._take_error(event, now)
 

@@ -95,7 +95,7 @@ def _calls_of(record: Record) -> list[Record]:
 def _of_model(record: Record) -> Tokens:
     """Return the tokens of a request's model, as far as upstream reported them, else estimated."""
     reported = record.upstream_tokens
-    if record.outcome == "ok" and _reported(reported):
+    if record.is_whole and _reported(reported):
         return reported
     estimated = _estimated(record)
     return estimated if _reported(estimated) > _reported(reported) else reported

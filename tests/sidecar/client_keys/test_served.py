@@ -29,7 +29,7 @@ from abridge.pipeline.allowed_models import MAX_ALTERNATIVES
 from abridge.sidecar.app import Abridge, create_app
 from abridge.sidecar.client_keys.file import add_key, revoke_key
 from tests.apis.messages import scripts
-from tests.support.servers import serve, until
+from tests.support.servers import serve, until, unused_address
 from tests.support.streams import (
     THOUGHT,
     chat_stream,
@@ -461,6 +461,21 @@ class TestBudgets:
             served.sample("key_tokens_total", key=name) or 0 for name in ("alice", "bob")
         )
         assert with_summary > without > 0
+
+    @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+    async def test_what_upstream_reports_counts_though_the_summary_fails_the_answer(
+        self, tmp_path: Path, *, stream: bool
+    ) -> None:
+        thinking = completion({"role": "assistant", "content": "Hi", "reasoning_content": THOUGHT})
+        answer = Answer(chat_stream(THOUGHT, "Hello.")) if stream else Answer.json(thinking)
+        lost = {"kind": "model", "model": "small", "base_url": f"{unused_address()}/v1"}
+        tables = {"summarizer": lost, "summary": {"default": "auto", "on_failure": "fail"}}
+        body = {**CHAT, "stream": stream, "user": "x" * 4000}  # by which it would be estimated
+        async with sidecar(tmp_path, answer, **tables) as served:
+            key = served.add("alice", tokens_per_day=10**6)
+            await served.post("/v1/chat/completions", body, key)
+        assert served.sample("key_requests_total", key="alice", outcome="failed") == 1
+        assert served.sample("key_tokens_total", key="alice") == SPENT
 
     @pytest.mark.parametrize("api", ["same", "chat"])
     async def test_a_compaction_is_charged_once(self, tmp_path: Path, api: str) -> None:
