@@ -165,6 +165,25 @@ async def test_any_other_error_is_the_clients(status: bytes) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, ENGAGED], ids=["passed", "engaged"])
+async def test_an_upstream_that_is_silent_is_soon_down_and_asks_no_other(
+    options: dict[str, Any],
+) -> None:
+    """It may be at work on the request; later ones skip it."""
+
+    async def silent(peer: Peer) -> None:
+        await peer.request()
+        await peer.left()
+
+    rules = {"breaker_failures": 2, "breaker_seconds": 3600}
+    async with pair(silent, answers(), rules, limits={"headers": 0.1}, **options) as served:
+        for asked in range(2):
+            answer = await soon(post(served.url))
+            assert (answer.status_code, served.second.connections) == (504, 0), asked
+        assert (await soon(post(served.url))).status_code == 200
+        assert served.moved_on("down") == 1
+
+
+@pytest.mark.parametrize("options", [{}, ENGAGED], ids=["passed", "engaged"])
 async def test_an_answer_that_has_begun_is_not_asked_for_again(options: dict[str, Any]) -> None:
     async def breaks(peer: Peer) -> None:
         await peer.request()

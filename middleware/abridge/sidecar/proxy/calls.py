@@ -132,12 +132,13 @@ class UpstreamCaller:
         self, target: UpstreamTarget, scope: Scope, body: bytes, attempt: Attempt
     ) -> HttpResponse:
         """Like `call`, and note whether upstream is up. Where another one is asked if this one
-        cannot answer, raises UpstreamUnavailable for connection errors and busy responses."""
+        cannot answer, raises UpstreamUnavailable for connection errors and busy responses; not
+        for silence, in which upstream may be at work."""
         try:
             response = await self.call(target, scope, body)
-        except CONNECTION_ERRORS as error:
+        except (*CONNECTION_ERRORS, httpx.TimeoutException) as error:
             attempt.note(is_up=False)
-            if not attempt.moves_on:
+            if not (attempt.moves_on and isinstance(error, CONNECTION_ERRORS)):
                 raise
             log_failure(error, target)
             raise UpstreamUnavailable(classify_failure(error).cause) from None
