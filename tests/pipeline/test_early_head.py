@@ -148,6 +148,19 @@ async def test_a_whole_answer_that_is_an_error_is_told_as_one(client: str) -> No
 
 
 @APIS
+@pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
+@pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[1]", b'{"error":{"message":"Out."}}'])
+async def test_json_that_is_no_answer_of_its_api_is_no_empty_answer(
+    client: str, upstream: str, body: bytes
+) -> None:
+    tables = {"upstreams": [{"base_url": "http://upstream.test/v1", "api": upstream}]}
+    sent = Answer([body], headers={"content-type": "application/json"})
+    late = await answered_late(client, sent, form="sidecar", **tables)
+    assert (b"Out." if b"Out." in body else b"could not be read") in late.data
+    assert not any(end in late.data for end in (b"[DONE]", b".completed", b"message_stop"))
+
+
+@APIS
 async def test_an_answer_that_is_neither_is_an_error(client: str) -> None:
     page = Answer([b"<p>Hi</p>"], headers={"content-type": "text/html"})
     assert told_error(client, await answered_late(client, page))["status"] == 502

@@ -81,6 +81,8 @@ class UpstreamApi:
     """Reads an error body; None if it is not one. APIs with one and the same reader have one error
     shape.
     """
+    answer_keys: tuple[str, ...]
+    """Keys of a whole answer, of which it has one; an error has none."""
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
     """The header for the key, unless the upstream's profile names another."""

@@ -76,10 +76,15 @@ class FrameDecoder:
 
         A frame that was cut off cannot be parsed, so it is dropped.
         """
-        rest = [bytes(self._buffer).rstrip(b"\r\n") + b"\n\n"]
-        self._buffer.clear()
+        rest = [self.take_rest().rstrip(b"\r\n") + b"\n\n"]
         self._strip_bom(rest)
         return rest if _is_complete(frame_data(rest[0])) else []
+
+    def take_rest(self) -> bytes:
+        """Return what has come of a frame that is not complete, and forget it."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return rest
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:

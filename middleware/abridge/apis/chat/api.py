@@ -41,6 +41,7 @@ CHAT = Api(
         history=ChatHistory,
         write_request=write_request,
         read_error=read_error,
+        answer_keys=("choices",),
         whole_in_stream=(b"data: ", b"\n\ndata: [DONE]\n\n"),
     ),
     fallbacks=("responses",),

@@ -26,6 +26,7 @@ GEMINI = UpstreamApi(
     history=GeminiHistory,
     write_request=write_request,
     read_error=read_error,
+    answer_keys=("candidates", "promptFeedback"),
     key_header="x-goog-api-key",
     requires_reasoning=True,
 )

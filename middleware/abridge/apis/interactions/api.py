@@ -24,11 +24,9 @@ INTERACTIONS = UpstreamApi(
     history=InteractionsHistory,
     write_request=write_request,
     read_error=read_error,
+    answer_keys=("steps",),
     headers={"api-revision": "2026-05-20"},  # as google-genai sends it: that with steps
     key_header="x-goog-api-key",
     requires_reasoning=True,
-    whole_in_stream=(
-        b'data: {"event_type": "interaction.completed", "interaction": ',
-        b"}\n\n",
-    ),
+    whole_in_stream=(b'data: {"event_type": "interaction.completed", "interaction": ', b"}\n\n"),
 )

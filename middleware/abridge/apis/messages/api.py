@@ -62,6 +62,7 @@ MESSAGES = Api(
         history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
+        answer_keys=("content",),
         headers={"anthropic-version": "2023-06-01"},
         key_header="x-api-key",
         header_prefix="anthropic-",

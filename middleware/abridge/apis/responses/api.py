@@ -49,6 +49,7 @@ RESPONSES = Api(
         history=partial(ResponsesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
+        answer_keys=("output",),
         stores_responses=True,
         whole_in_stream=(b'data: {"type": "response.completed", "response": ', b"}\n\n"),
     ),

@@ -14,6 +14,7 @@ from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model, says_something
+from abridge.apis.openai import error_in
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.status import SummaryStatus
@@ -291,11 +292,20 @@ class UnfoldedAnswer(StreamAnswer):
         super().__init__({**start, "status": 200}, context, decode)
         self._decode = lambda data: decode(data).translate(None, b"\r\n")
         errors = context.plan.errors
-        before, self._after = (errors.upstream or errors.api.upstream).whole_in_stream
-        self._decoder.feed(before)
+        self._upstream = errors.upstream or errors.api.upstream
 
     async def end(self, error: ErrorDetail | None = None) -> None:
-        if error is None:
-            self._decode = bytes
-            self.feed(self._after)
+        if error is None and not self._ended:
+            body, self._decode = self._decoder.take_rest(), bytes
+            error = await Work(heavy=len(body) > LARGE_FRAME).run(self._find_fault, body)
+            if error is None:
+                self.feed(body.join(self._upstream.whole_in_stream))
         await super().end(error)
+
+    def _find_fault(self, body: bytes) -> ErrorDetail | None:
+        """Return what is told in place of a body that is no answer."""
+        whole = parse_object(body) or {}
+        if any(whole.get(key) is not None for key in self._upstream.answer_keys):
+            return None
+        told = None if self._plan.display.hides_raw else error_in(whole)
+        return told or UNREADABLE
