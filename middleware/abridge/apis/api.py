@@ -78,9 +78,7 @@ class UpstreamApi:
     write_request: Callable[[ModelRequest, UpstreamOptions], TranslatedRequest]
     """Writes a request in this API."""
     read_error: Callable[[Json], ApiError | None]
-    """Reads an error body; None if it is not one. APIs with one and the same reader have one error
-    shape.
-    """
+    """Reads an error body; None if it is none. APIs with the same reader have one error shape."""
     answer_keys: tuple[str, ...]
     """Keys of a whole answer, of which it has one; an error has none."""
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request

@@ -43,7 +43,7 @@ class FrameDecoder:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._buffer = bytearray()  # a frame that is not complete
+        self.rest = bytearray()  # a frame that is not complete
         self._scanned = 0
         self._started = False
         self.waiting = 0  # bytes of a frame that is not complete
@@ -53,19 +53,19 @@ class FrameDecoder:
 
         Raises EventTooLarge if a frame exceeds `limit` bytes.
         """
-        if self._buffer:
-            self._buffer += data
+        if self.rest:
+            self.rest += data
             if not self._has_blank_line():
-                self.waiting = len(self._buffer)
+                self.waiting = len(self.rest)
                 self._check_size(self.waiting)
                 return []
-            data = bytes(self._buffer)
-            self._buffer.clear()
+            data = bytes(self.rest)
+            self.rest.clear()
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
         if rest:
-            self._buffer += rest
+            self.rest += rest
         self.waiting, self._scanned = len(rest), max(0, len(rest) - _OVERLAP)
         if len(data) > self._limit:
             self._check_size(max(map(len, (rest, *frames))))
@@ -76,15 +76,10 @@ class FrameDecoder:
 
         A frame that was cut off cannot be parsed, so it is dropped.
         """
-        rest = [self.take_rest().rstrip(b"\r\n") + b"\n\n"]
+        rest = [bytes(self.rest).rstrip(b"\r\n") + b"\n\n"]
+        self.rest.clear()
         self._strip_bom(rest)
         return rest if _is_complete(frame_data(rest[0])) else []
-
-    def take_rest(self) -> bytes:
-        """Return what has come of a frame that is not complete, and forget it."""
-        rest = bytes(self._buffer)
-        self._buffer.clear()
-        return rest
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
@@ -92,11 +87,11 @@ class FrameDecoder:
 
     def _has_blank_line(self) -> bool:
         """Return whether what was added to the buffer ends a frame."""
-        start, self._scanned = self._scanned, max(0, len(self._buffer) - _OVERLAP)
-        if self._buffer.find(b"\n\n", start) >= 0:
+        start, self._scanned = self._scanned, max(0, len(self.rest) - _OVERLAP)
+        if self.rest.find(b"\n\n", start) >= 0:
             return True
-        has_cr = self._buffer.find(b"\r", start) >= 0
-        return has_cr and _BLANK_LINE.search(self._buffer, start) is not None
+        has_cr = self.rest.find(b"\r", start) >= 0
+        return has_cr and _BLANK_LINE.search(self.rest, start) is not None
 
     def _strip_bom(self, frames: list[bytes]) -> None:
         """Remove a byte order mark, which is not part of the first frame, from the start of the

@@ -213,9 +213,7 @@ class Metrics:
         "Requests refused because of a damaged encrypted_content made by Abridge.", *BY_UPSTREAM
     )
     hidden = _counter(
-        "Pieces of answers left out where reasoning is hidden, by reason.",
-        "profile",
-        "kind",
+        "Pieces of answers left out where reasoning is hidden, by reason.", "profile", "kind"
     )
     dropped_fields = _counter("Unknown fields dropped where reasoning is hidden.", "api")
     reader_faults = _counter(

@@ -95,10 +95,8 @@ def _calls_of(record: Record) -> list[Record]:
 def _of_model(record: Record) -> Tokens:
     """Return the tokens of a request's model, as far as upstream reported them, else estimated."""
     reported = record.upstream_tokens
-    if record.is_whole and _reported(reported):
-        return reported
-    estimated = _estimated(record)
-    return estimated if _reported(estimated) > _reported(reported) else reported
+    is_final = record.is_whole and _reported(reported) > 0
+    return reported if is_final else max(reported, _estimated(record), key=_reported)
 
 
 def _reported(tokens: Tokens) -> int:

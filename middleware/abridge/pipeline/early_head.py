@@ -71,7 +71,8 @@ class EarlyHead:
         if not self._is_sent:
             await self._send(message)
         elif message["type"] == "http.response.start":
-            is_stream = message["status"] == 200 and _is_stream(message)
+            has_type = media_type(message.get("headers") or ()) == EVENT_STREAM
+            is_stream = message["status"] == 200 and has_type
             self._failed = None if is_stream else message
         elif self._failed is None:
             await self._send(message)
@@ -129,7 +130,3 @@ def send_head_early(scope: Scope, seconds: float) -> None:
     early: EarlyHead | None = scope.get(EARLY_HEAD)
     if early is not None and seconds:
         early.wait(seconds)
-
-
-def _is_stream(start: Message) -> bool:
-    return media_type(start.get("headers") or ()) == EVENT_STREAM

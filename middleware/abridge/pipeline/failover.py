@@ -58,8 +58,7 @@ class Failover:
         """Return the attempts to make at upstreams, in order, until one can answer. Those that are
         down are left out, but the request's own is then the last resort."""
         routes = [request.route]
-        name = request.route.upstream.name
-        if not self._fallbacks[name]:
+        if not self._fallbacks[request.route.upstream.name]:
             pass
         elif await request.work.run(_stays, request):
             routes = [await self._find_home(request)]
@@ -103,12 +102,9 @@ class Failover:
 
     def note_refused_state(self, scope: Scope) -> None:
         """Count and log a request that is sent again without reasoning state."""
-        route: Route = scope[ROUTE]
-        self._metrics_sink.metrics_for(scope).state_refused.labels(route.upstream.name).inc()
-        _log.warning(
-            "upstream %s: refused reasoning state; retrying without it",
-            route.upstream.name,
-        )
+        name = scope[ROUTE].upstream.name
+        self._metrics_sink.metrics_for(scope).state_refused.labels(name).inc()
+        _log.warning("upstream %s: refused reasoning state; retrying without it", name)
 
     async def _find_home(self, request: ApiRequest) -> Route:
         """Return the route of the upstream that made the response which a request continues, if

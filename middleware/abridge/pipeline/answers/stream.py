@@ -296,7 +296,8 @@ class UnfoldedAnswer(StreamAnswer):
 
     async def end(self, error: ErrorDetail | None = None) -> None:
         if error is None and not self._ended:
-            body, self._decode = self._decoder.take_rest(), bytes
+            body, self._decode = bytes(self._decoder.rest), bytes
+            self._decoder.rest.clear()
             error = await Work(heavy=len(body) > LARGE_FRAME).run(self._find_fault, body)
             if error is None:
                 self.feed(body.join(self._upstream.whole_in_stream))

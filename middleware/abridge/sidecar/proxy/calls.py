@@ -28,7 +28,7 @@ from abridge.sidecar.proxy.targets import LoopError, UpstreamTarget
 class Failure(NamedTuple):
     """An exception, and the status, code and message it is reported with."""
 
-    error_type: type[Exception]
+    error_type: type[Exception] | tuple[type[Exception], ...]
     status: int
     code: str
     message: str
@@ -57,8 +57,7 @@ FAILURE_TABLE = (
     TIMEOUT,
     UNREACHABLE,
     Failure(LoopError, 508, "upstream_loop", "The upstream leads back to Abridge itself."),
-    Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED_MESSAGE),
-    Failure(httpx.InvalidURL, 400, "malformed", MALFORMED_MESSAGE),
+    Failure((httpx.LocalProtocolError, httpx.InvalidURL), 400, "malformed", MALFORMED_MESSAGE),
     Failure(
         UnwritableHead, 502, "upstream_broken", "The upstream's response headers are malformed."
     ),

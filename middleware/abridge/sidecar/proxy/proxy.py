@@ -181,8 +181,9 @@ class Proxy:
                 if response is not None:
                     await response.aclose()
             finally:
-                if client.watcher is not None:
-                    await client.stop_watching()  # raises what `receive` raised meanwhile
+                watcher, client.watcher = client.watcher, None
+                if watcher is not None:
+                    await _cancel_task(watcher)  # raises what `receive` raised meanwhile
 
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, client: _ClientStream
@@ -243,11 +244,6 @@ class _ClientStream(httpx.AsyncByteStream):
         self._limit = limit
         if self._more_body or not call_on_leave(self._receive, self._leave):
             self.watcher = asyncio.create_task(self._wait_until_it_leaves())
-
-    async def stop_watching(self) -> None:
-        watcher, self.watcher = self.watcher, None
-        if watcher is not None:
-            await _cancel_task(watcher)
 
     async def _wait_until_it_leaves(self) -> None:
         try:
