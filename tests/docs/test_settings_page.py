@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 import abridge
 from abridge.config import setting_dicts
+from abridge.config.reloading import NEEDS_RESTART
 from abridge.config.settings import Settings
 from abridge.sidecar.cli.commands import serve
 from tests.docs.setting_dicts import setting_dicts as made_of_the_tables
@@ -52,6 +53,12 @@ def test_the_example_of_each_key_is_valid_and_not_the_default() -> None:
 def test_there_are_no_examples_of_keys_that_do_not_exist() -> None:
     for section in sections_of(Settings):
         assert section.examples.keys() <= section.table.model_fields.keys()
+
+
+def test_the_page_on_the_sidecar_names_each_table_that_needs_a_restart() -> None:
+    page = (PAGE.parent / "sidecar.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith("- **Settings that need a")]
+    assert not [key for key in NEEDS_RESTART if "." not in key and f"`{key}`" not in line]
 
 
 def test_the_dictionaries_of_settings_are_made_of_the_tables() -> None:
