@@ -50,7 +50,7 @@ async def test_the_example_of_the_documentation_shows_the_summary_and_the_answer
         )
         printed, _ = await process.communicate()
     assert process.returncode == 0
-    assert printed.decode() == SUMMARY + WORDS
+    assert printed.decode() == f"{SUMMARY}\n\n{WORDS}\n\n"
 
 
 @asynccontextmanager

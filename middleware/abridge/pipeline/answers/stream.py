@@ -300,7 +300,8 @@ class UnfoldedAnswer(StreamAnswer):
             self._decoder.rest.clear()
             error = await Work(heavy=len(body) > LARGE_FRAME).run(self._find_fault, body)
             if error is None:
-                self.feed(body.join(self._upstream.whole_in_stream))
+                before, after = self._upstream.whole_in_stream
+                self.feed(before + body + after)
         await super().end(error)
 
     def _find_fault(self, body: bytes) -> ErrorDetail | None:
