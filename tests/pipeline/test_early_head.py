@@ -149,7 +149,10 @@ async def test_a_whole_answer_that_is_an_error_is_told_as_one(client: str) -> No
 
 @APIS
 @pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
-@pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[1]", b'{"error":{"message":"Out."}}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b"null", b"[1]", b'{"content":"Hi"}', b'{"error":{"message":"Out."}}'],
+)
 async def test_json_that_is_no_answer_of_its_api_is_no_empty_answer(
     client: str, upstream: str, body: bytes
 ) -> None:

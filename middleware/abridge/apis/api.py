@@ -80,7 +80,7 @@ class UpstreamApi:
     read_error: Callable[[Json], ApiError | None]
     """Reads an error body; None if it is none. APIs with the same reader have one error shape."""
     answer_keys: tuple[str, ...]
-    """Keys of a whole answer, of which it has one; an error has none."""
+    """Keys of a whole answer, one of which holds a list or an object; an error has none."""
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
     """The header for the key, unless the upstream's profile names another."""

@@ -307,7 +307,7 @@ class UnfoldedAnswer(StreamAnswer):
     def _find_fault(self, body: bytes) -> ErrorDetail | None:
         """Return what is told in place of a body that is no answer."""
         whole = parse_object(body) or {}
-        if any(whole.get(key) is not None for key in self._upstream.answer_keys):
+        if any(isinstance(whole.get(key), list | dict) for key in self._upstream.answer_keys):
             return None
         told = None if self._plan.display.hides_raw else error_in(whole)
         return told or UNREADABLE
