@@ -128,6 +128,16 @@ class TestCalls:
         turn = translate(chunk({"tool_calls": both}), *END)
         assert turn.answer.calls == [Call("a", "f", "{}"), Call("b", "f", "[]")]
 
+    @pytest.mark.parametrize("at", [{}, {"index": 0}])
+    def test_calls_of_a_whole_message_are_separate_whatever_their_ids(self, at: Any) -> None:
+        both = [
+            {**at, "id": "a", "function": {"name": "f", "arguments": arguments}}
+            for arguments in ("{}", "[]")
+        ]
+        body = json.dumps(completion({"tool_calls": both})).encode()
+        read = read_turn("chat", body, streamed=False)
+        assert read.answer.calls == [Call("a", "f", "{}"), Call("a", "f", "[]")]
+
     def test_an_index_that_comes_again_with_another_id_begins_another_call(self) -> None:
         turn = translate(
             fragment(0, id="a", name="f", arguments="{}"),

@@ -437,14 +437,13 @@ class ChatReader:
         reader, message = self._choices[get_index(choice)], choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
-        others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
             self.faults += 1
             is_cut = has_cut_call(self._messages.get(reader.lane, {}))
             events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
         finish = choice.get("finish_reason") or "stop"
-        given = reader.complete({**others, "delta": message, "finish_reason": finish})
+        given = reader.complete({**choice, "delta": None, "finish_reason": finish})
         return [*events, *self._read_choice(reader, given)]
 
     def _make_frames(self, events: list[Event], chunk: Json) -> list[Event]:
@@ -659,6 +658,8 @@ class ChoiceReader:
             return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
         if isinstance(message := choice.get("message"), dict):  # it stands for a delta
             rest = {key: message[key] for key in message if key not in self._told}
+            if calls := objects(rest.get("tool_calls")):  # each is whole, whatever its id
+                rest["tool_calls"] = [{**call, "index": place} for place, call in enumerate(calls)]
             others = {key: choice[key] for key in choice if key != "message"}
             completed = {**others, "delta": self._complete_delta(rest)}
             return {"index": self.lane, **completed, "finish_reason": finish}
