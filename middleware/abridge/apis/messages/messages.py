@@ -48,6 +48,7 @@ from abridge.core.model_request import (
     Unsupported,
     joined_text,
     normalized,
+    unsupported_part,
     with_name_in_text,
 )
 from abridge.providers.claude import ModelCapabilities
@@ -173,7 +174,7 @@ class MessagesConversationBuilder:
     def _add_instructions(self, message: Message) -> None:
         texts = [part for part in message.parts if isinstance(part, TextPart) and part.text.strip()]
         others = [part for part in message.parts if not isinstance(part, TextPart)]
-        self._write_blocks(others, allow_reasoning=False)  # to record what is unsupported
+        self._translated.unsupported += map(unsupported_part, others)
         stays_in_place = self.messages and self._capabilities.late_instructions
         (self._late_instructions if stays_in_place else self._system_texts).extend(texts)
 
@@ -183,9 +184,7 @@ class MessagesConversationBuilder:
         blocks = [
             write_block(part, self._param, allow_unsigned=self._allow_unsigned) for part in allowed
         ]
-        self._translated.unsupported += [
-            block for block in blocks if isinstance(block, Unsupported)
-        ]
+        self._translated.unsupported += [each for each in blocks if isinstance(each, Unsupported)]
         return [block for block in blocks if isinstance(block, dict)]
 
     def _append(self, role: str, blocks: list[Json]) -> None:
